@@ -19,12 +19,11 @@ sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support"
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
 from noisescale_lab.follow.memory import Settings
-from noisescale_lab.reproduce.advice.ours import Ours
-from noisescale_lab.reproduce.advice.references import complete
 from noisescale_lab.reproduce.advice.replay import replay
-from noisescale_lab.reproduce.advice.replays import all_starts
+from noisescale_lab.reproduce.advice.replays import Ours, all_starts
 from noisescale_lab.reproduce.advice.scores import Results, score
 from noisescale_lab.reproduce.advice.simple_policies import SIMPLE
+from noisescale_lab.reproduce.advice.sweep import complete
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, HELD_OUT
 from scripted_run import Loop
 

@@ -19,8 +19,8 @@ from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE
 from noisescale_core.advice.hindsight import Hindsight
 from noisescale_lab.reproduce.advice.odds import BY_PROGRESS, judged
-from noisescale_lab.reproduce.advice.references import read
 from noisescale_lab.reproduce.advice.run import Start
+from noisescale_lab.reproduce.advice.sweep import read
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
 
 RATES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)

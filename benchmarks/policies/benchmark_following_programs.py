@@ -33,7 +33,7 @@ from noisescale.integrations.lightning import NoiseScaleCallback as LightningNoi
 from noisescale_lab.follow.callbacks.huggingface import FollowCallback as TrainerFollow
 from noisescale_lab.follow.callbacks.lightning import FollowCallback as LightningFollow
 from noisescale_lab.follow.follower import Follower
-from noisescale_lab.reproduce.tasks.text import characters
+from noisescale_lab.reproduce.tasks import text as characters
 
 MODEL = Size(width=64, depth=2, heads=4, vocabulary=characters.NUM_CHARACTERS, context=32)
 NUM_STEPS, WARM_UP = size(600, 20), 0.06

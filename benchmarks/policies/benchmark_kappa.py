@@ -21,8 +21,8 @@ from benchmarks.smoke import IS_SMOKE
 from noisescale_core.estimators.belief import Belief
 from noisescale_lab.reproduce.advice.glimpses import planned_steps, watched
 from noisescale_lab.reproduce.advice.odds import known_after
-from noisescale_lab.reproduce.advice.references import read
 from noisescale_lab.reproduce.advice.replays import all_starts
+from noisescale_lab.reproduce.advice.sweep import read
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
 
 REFERENCES = Path(__file__).with_name("references.csv")

@@ -17,8 +17,8 @@ import torch
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE
 from noisescale_lab.reproduce.advice.odds import BY_PROGRESS, KAPPAS, Judged, judged
-from noisescale_lab.reproduce.advice.references import read
 from noisescale_lab.reproduce.advice.replays import all_starts
+from noisescale_lab.reproduce.advice.sweep import read
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
 
 REFERENCES = Path(__file__).with_name("references.csv")

@@ -19,12 +19,11 @@ import torch
 
 from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
-from noisescale_lab.reproduce.advice.ours import OURS
-from noisescale_lab.reproduce.advice.references import complete
 from noisescale_lab.reproduce.advice.replay import replay
-from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, POLICIES, all_starts
+from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, OURS, POLICIES, all_starts
 from noisescale_lab.reproduce.advice.run import Outcome, Start
 from noisescale_lab.reproduce.advice.scores import Score, scores
+from noisescale_lab.reproduce.advice.sweep import complete
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN, HELD_OUT
 
 ROOT = Path(__file__).parent.parent.parent
@@ -71,8 +70,8 @@ PARTS = (
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )
 REPLAYED_BY = (
-    "branches.py", "first/first_policy.py", "first/first_policy_memory.py", "first/first_version.py", "ours.py",
-    "replay.py", "run.py", "simple_policies.py", "sweep.py",
+    "first_policy.py", "first_policy_memory.py", "replay.py", "replays.py",
+    "run.py", "simple_policies.py", "sweep.py",
 )  # fmt: skip
 FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
 OURS_AGAIN = tuple(

@@ -18,8 +18,8 @@ from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
 from noisescale_lab.reproduce.advice.glimpses import glimpses
 from noisescale_lab.reproduce.advice.recommendation_scores import Row, rows
-from noisescale_lab.reproduce.advice.references import read
 from noisescale_lab.reproduce.advice.replays import all_starts
+from noisescale_lab.reproduce.advice.sweep import read
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL
 
 ROOT = Path(__file__).parent.parent.parent

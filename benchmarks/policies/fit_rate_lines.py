@@ -22,10 +22,9 @@ import torch
 from benchmarks.smoke import IS_SMOKE
 from noisescale_core.estimators.path import Path as ParameterPath
 from noisescale_core.estimators.path import path_ratio
-from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.reproduce.advice.references import read
+from noisescale_lab.follow.walk import Span, kept_promise
 from noisescale_lab.reproduce.advice.run import FIRST_LOOKS, LOOK_RATIO
-from noisescale_lab.reproduce.advice.sweep import PLAN, Reference
+from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, read
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
 from noisescale_lab.reproduce.task import Task

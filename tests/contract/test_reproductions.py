@@ -16,8 +16,8 @@ from noisescale_lab.reproduce.advice.tables import summary as advice_summary
 from noisescale_lab.reproduce.claim.exact_quadratics import QuadraticCheck
 from noisescale_lab.reproduce.claim.judged.findings import findings
 from noisescale_lab.reproduce.claim.report.files import summary as claim_summary_of
+from noisescale_lab.reproduce.claim.report.to_server import store_findings
 from noisescale_lab.reproduce.claim.task_result import AdaptiveBatch
-from noisescale_lab.reproduce.findings_to_server import store_findings
 from reproduced_tasks import make_result
 from reproduction_bodies import CLAIMS, claim_summary
 from served_app import TOKEN, free_port, served_app

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from noisescale_core.theory.change import BatchChange
-from noisescale_lab.follow.companions import first_values, follow_batch
+from noisescale_lab.follow.scheduled_rates import first_values, follow_batch
 from scripted_run import Loop, make_optimizer
 
 ALL = ("betas", "epsilon", "weight_decay")

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.follow.walk import Stretch, path_at
+from noisescale_lab.follow.walk import Span, Stretch, kept_promise, path_at
 
 
 def at(stretches, *, batch=32.0, rate=1.0, optimizer="SGD"):

@@ -6,8 +6,8 @@ import pytest
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, estimate
 from noisescale_core.estimators.windows import WindowSums
 from noisescale_lab.follow.actions import Adopt, Branch, BranchedArm, Restart, RunState, Train
-from noisescale_lab.reproduce.advice.first.first_policy import advise
-from noisescale_lab.reproduce.advice.first.first_policy_memory import FirstPolicyMemory, FirstPolicySettings
+from noisescale_lab.reproduce.advice.first_policy import advise
+from noisescale_lab.reproduce.advice.first_policy_memory import FirstPolicyMemory, FirstPolicySettings
 
 SETTINGS = FirstPolicySettings()
 

@@ -6,7 +6,7 @@ from torch import nn
 from noisescale_lab.reproduce.stacked import functional
 from noisescale_lab.reproduce.stacked.losses import sequence_cross_entropy
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.tasks.text import charlm_transformer as transformer
+from noisescale_lab.reproduce.tasks import text as transformer
 from noisescale_lab.reproduce.trainer import Replicas, evaluate, train
 
 MODEL = functional.FunctionalModel(transformer.WEIGHTS, transformer.predict)
@@ -62,7 +62,7 @@ def test_no_position_sees_what_follows_it():
 
 
 def test_training_lowers_the_loss_of_text_that_it_has_not_seen():
-    task = transformer.task()
+    task = transformer.charlm_transformer()
     replicas = Replicas.new(task, [1])
     before = evaluate(task, replicas.parameters)[0]
 

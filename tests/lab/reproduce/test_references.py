@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale_lab.reproduce.advice import references
+from noisescale_lab.reproduce.advice import sweep as references
 from noisescale_lab.reproduce.advice.sweep import Reference, Tuned
 
 KNOWN = Reference("iris_softmax", 0.2, (Tuned(2, 0.5, 100.0), Tuned(8, 1.0, 40.0)), 20.0, 8.0)

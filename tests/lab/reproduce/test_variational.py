@@ -8,7 +8,7 @@ from torch import nn
 from noisescale_lab.reproduce.stacked.network import Dense, Network
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys, normals, pick
 from noisescale_lab.reproduce.stacked.variational import VariationalAutoencoder, negative_evidence_bound
-from noisescale_lab.reproduce.tasks import digits_vae_adam
+from noisescale_lab.reproduce.tasks import digits
 from noisescale_lab.reproduce.trainer import Replicas, evaluate, train
 
 SMALL = VariationalAutoencoder(
@@ -56,7 +56,7 @@ def test_gradients_and_per_example_norms_are_those_of_autograd():
 
 
 def test_training_lowers_the_bound_on_fixed_noise():
-    task = digits_vae_adam.task()
+    task = digits.variational_autoencoder()
     replicas = Replicas.new(task, [1])
     before = evaluate(task, replicas.parameters)[0]
 

@@ -2,8 +2,7 @@ import math
 
 import pytest
 
-from noisescale_lab.sweep.crossing import steps_to_target
-from noisescale_lab.sweep.trial import Curve, Setting, Trial
+from noisescale_lab.sweep.trial import Curve, Setting, Trial, steps_to_target
 
 
 def test_a_power_law_is_crossed_exactly_between_evaluations():

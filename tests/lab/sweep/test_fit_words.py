@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale_lab.sweep.fit_words import fit_lines
+from noisescale_lab.sweep.result import fit_lines
 
 
 def estimate(value):

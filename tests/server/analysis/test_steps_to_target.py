@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from noisescale_lab.sweep.crossing import steps_to_target as crossing_in_a_job
 from noisescale_lab.sweep.trial import Curve
+from noisescale_lab.sweep.trial import steps_to_target as crossing_in_a_job
 from noisescale_server.analysis.errors import AnalysisError
 from noisescale_server.analysis.sweeps.points.steps import Outcome
 from noisescale_server.analysis.sweeps.steps_to_target.crossing import (

@@ -17,7 +17,7 @@ from noisescale.run import active_run
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_lab import branch as package
-from noisescale_lab.branch.arm_rates import rate_now, set_rates
+from noisescale_lab.branch.comparison import rate_now, set_rates
 from noisescale_lab.branch.random_states import RandomStates
 
 if TYPE_CHECKING:

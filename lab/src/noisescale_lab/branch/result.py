@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from noisescale_lab.branch.arm_rates import warning
 from noisescale_lab.branch.branching_point import BranchingPoint, KappaBounds, said
-from noisescale_lab.branch.comparison import Comparison, Verdict, compare
+from noisescale_lab.branch.comparison import Comparison, Verdict, compare, warning
 from noisescale_lab.branch.plan import Arm
 
 

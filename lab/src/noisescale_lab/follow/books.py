@@ -7,8 +7,7 @@ from typing import Any
 from noisescale.window.standing import LossSums
 from noisescale_lab.follow.decision import Decision
 from noisescale_lab.follow.memory import Memory, Probation
-from noisescale_lab.follow.promise import Span
-from noisescale_lab.follow.walk import Stretch
+from noisescale_lab.follow.walk import Span, Stretch
 
 NO_LOSSES = LossSums()
 

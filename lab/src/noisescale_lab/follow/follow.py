@@ -11,10 +11,10 @@ from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_core.theory.prices import ExchangeRate, from_preference, worth_examples
 from noisescale_lab.follow.agreement import agreement
 from noisescale_lab.follow.batches import Batches
-from noisescale_lab.follow.companions import COMPANIONS
 from noisescale_lab.follow.follower import Follower
 from noisescale_lab.follow.look import Plan
 from noisescale_lab.follow.memory import Settings
+from noisescale_lab.follow.scheduled_rates import COMPANIONS
 
 if TYPE_CHECKING:
     import torch

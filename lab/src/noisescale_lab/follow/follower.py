@@ -13,12 +13,11 @@ from noisescale_core.theory.change import BatchChange
 from noisescale_lab.follow.agreement import RankAgreement
 from noisescale_lab.follow.batches import Batches
 from noisescale_lab.follow.books import Books
-from noisescale_lab.follow.companions import Companion, FirstValues, first_values, follow_batch
 from noisescale_lab.follow.decision import Decision
 from noisescale_lab.follow.kept_weights import KeptWeights
 from noisescale_lab.follow.look import Plan, Sight, look, settled
 from noisescale_lab.follow.memory import Memory
-from noisescale_lab.follow.scheduled_rates import ScheduledRates
+from noisescale_lab.follow.scheduled_rates import Companion, FirstValues, ScheduledRates, first_values, follow_batch
 
 if TYPE_CHECKING:
     import torch

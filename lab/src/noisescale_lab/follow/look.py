@@ -22,8 +22,7 @@ from noisescale_lab.follow.decision import Decision
 from noisescale_lab.follow.memory import Settings
 from noisescale_lab.follow.policy import advise, rate_factor
 from noisescale_lab.follow.possible_batches import PossibleBatches
-from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.follow.walk import Stretch, path_at
+from noisescale_lab.follow.walk import Span, Stretch, kept_promise, path_at
 
 STEPS_BETWEEN_LOOKS = 0.12
 """As a share of the steps so far: the policy was measured with looks this far apart (`docs/policies.md`)."""

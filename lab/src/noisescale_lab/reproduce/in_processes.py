@@ -1,13 +1,29 @@
 """Work in processes of its own, results as they come."""
 
+import ctypes
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
-from noisescale_lab.reproduce.kept_memory import keep_freed_memory
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Names of options in glibc's malloc.h."""
+
+LARGEST = 2**31 - 1
 
 Result = TypeVar("Result")
+
+
+# Memory that tensors give back stays with the process: to map it anew at every operation takes much of the time.
+
+
+def keep_freed_memory() -> None:
+    """Have malloc hand out again what was freed, instead of returning it to the system; only glibc knows how."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGEST)
+        mallopt(M_TRIM_THRESHOLD, LARGEST)
 
 
 def in_processes(work: Callable[[str], Result], names: Sequence[str], num_processes: int) -> Iterator[Result]:

@@ -7,58 +7,42 @@ tasks and on seeds of their own, then run once on the held-out tasks with other 
 from collections.abc import Callable
 
 from noisescale_lab.reproduce.task import Task
-from noisescale_lab.reproduce.tasks import (
-    cancer_logistic,
-    cartpole_pg,
-    diabetes_linreg,
-    digits_ae_adam,
-    digits_deep_adam,
-    digits_labelnoise,
-    digits_mlp,
-    digits_softmax,
-    digits_vae_adam,
-    img_nextpixel,
-    iris_softmax,
-    patches_ae_adam,
-    powerlaw_regression,
-    teacher_student,
-)
-from noisescale_lab.reproduce.tasks.text import char_bigram, charlm_mlp, charlm_transformer
+from noisescale_lab.reproduce.tasks import cartpole, digits, made_up_data, photographs, small_tables, text
 
 DESIGN: dict[str, Callable[[], Task]] = {
-    "iris_softmax": iris_softmax.task,
-    "digits_softmax": digits_softmax.task,
-    "digits_mlp": digits_mlp.task,
-    "digits_labelnoise": digits_labelnoise.seven_in_ten,
-    "digits_ae_adam": digits_ae_adam.task,
-    "char_bigram": char_bigram.with_sgd,
-    "charlm_mlp_adam": charlm_mlp.with_adam,
-    "img_nextpixel": img_nextpixel.task,
+    "iris_softmax": small_tables.iris_softmax,
+    "digits_softmax": digits.softmax,
+    "digits_mlp": digits.mlp,
+    "digits_labelnoise": digits.seven_in_ten,
+    "digits_ae_adam": digits.autoencoder,
+    "char_bigram": text.bigram_with_sgd,
+    "charlm_mlp_adam": text.mlp_with_adam,
+    "img_nextpixel": photographs.next_pixel,
 }
 
 HELD_OUT: dict[str, Callable[[], Task]] = {
-    "charlm_mlp": charlm_mlp.with_sgd,
-    "char_bigram_adam": char_bigram.with_adam,
-    "digits_labelnoise9": digits_labelnoise.nine_in_ten,
-    "digits_vae_adam": digits_vae_adam.task,
-    "charlm_transformer": charlm_transformer.task,
-    "cancer_logistic": cancer_logistic.task,
-    "teacher_student": teacher_student.task,
-    "patches_ae_adam": patches_ae_adam.task,
-    "digits_deep_adam": digits_deep_adam.task,
-    "powerlaw_regression": powerlaw_regression.task,
+    "charlm_mlp": text.mlp_with_sgd,
+    "char_bigram_adam": text.bigram_with_adam,
+    "digits_labelnoise9": digits.nine_in_ten,
+    "digits_vae_adam": digits.variational_autoencoder,
+    "charlm_transformer": text.charlm_transformer,
+    "cancer_logistic": small_tables.cancer_logistic,
+    "teacher_student": made_up_data.teacher_student,
+    "patches_ae_adam": photographs.patches_autoencoder,
+    "digits_deep_adam": digits.deep,
+    "powerlaw_regression": made_up_data.powerlaw_regression,
 }
 
 OWN = frozenset({"cancer_logistic", "teacher_student", "patches_ae_adam", "digits_deep_adam", "powerlaw_regression"})
 """Tasks of ours, chosen and frozen before their noise scale was looked at."""
 
 CLAIM_ONLY: dict[str, Callable[[], Task]] = {
-    "diabetes_linreg": diabetes_linreg.task,
-    "cartpole_pg": cartpole_pg.task,
+    "diabetes_linreg": small_tables.diabetes_linreg,
+    "cartpole_pg": cartpole.task,
 }
 """Tasks that no policy is replayed on: one is over in a few steps, the other's examples depend on its weights."""
 
-OTHER_SIZES: dict[str, Callable[[], Task]] = {"digits_mlp_16": digits_mlp.narrow, "digits_mlp_256": digits_mlp.wide}
+OTHER_SIZES: dict[str, Callable[[], Task]] = {"digits_mlp_16": digits.narrow, "digits_mlp_256": digits.wide}
 """`digits_mlp` narrower and wider, to tell a model's size from its loss; they are no tasks of their own."""
 
 ALL = DESIGN | HELD_OUT | CLAIM_ONLY | OTHER_SIZES

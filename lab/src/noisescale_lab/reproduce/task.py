@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from noisescale_lab.reproduce.stacked.losses import Loss
-from noisescale_lab.reproduce.stacked.model import StackedModel
+from noisescale_lab.reproduce.stacked.network import StackedModel
 from noisescale_lab.reproduce.stacked.optimizers import Optimizer
 from noisescale_lab.sweep.trial import Goal
 

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from noisescale_core.errors import ConfigError
-from noisescale_lab.reproduce.advice import campaign as campaigns
-from noisescale_lab.reproduce.advice import command, references, task_advice
-from noisescale_lab.reproduce.advice.campaign import AdviceCampaign, run_campaign
+from noisescale_lab.reproduce.advice import command, sweep, task_advice
+from noisescale_lab.reproduce.advice import command as campaigns
+from noisescale_lab.reproduce.advice.command import AdviceCampaign, run_campaign
 from noisescale_lab.reproduce.advice.sweep import Reference, Tuned
 from noisescale_lab.reproduce.advice.tables import as_text, tables, write_files
 from noisescale_lab.reproduce.advice.task_advice import ReplayEffort, try_advice
@@ -25,7 +25,7 @@ def swept(monkeypatch):
     def complete(file, names, seeds):
         return dict.fromkeys(names, SWEPT)
 
-    monkeypatch.setattr(references, "complete", complete)
+    monkeypatch.setattr(sweep, "complete", complete)
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 import pytest
 
 from noisescale_lab.reproduce.claim.judged.agreement_over_tasks import Point, agreement
-from noisescale_lab.reproduce.claim.judged.published import PUBLISHED
-from noisescale_lab.reproduce.claim.judged.retrospect import exclusions, series
+from noisescale_lab.reproduce.claim.judged.retrospect import PUBLISHED, exclusions, series
 from reproduced_tasks import make_result
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from noisescale_lab.reproduce import command as reproduce
 from noisescale_lab.reproduce.claim import campaign
-from noisescale_lab.reproduce.claim.report import drawn_report
+from noisescale_lab.reproduce.claim.report import files
 from noisescale_lab.reproduce.claim.task_result import write
 from reproduced_tasks import make_result
 
@@ -45,7 +45,7 @@ def test_the_command_prints_the_figures_of_what_is_there_and_writes_files(
 def test_without_a_dashboard_there_is_no_report_and_the_way_to_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawn_report, "entry_points", lambda **_: ())
+    monkeypatch.setattr(files, "entry_points", lambda **_: ())
     write(make_result("digits_mlp"), tmp_path / "digits_mlp.json")
 
     command("--quick", "--no-server", "--tasks", "digits_mlp", "--folder", str(tmp_path))

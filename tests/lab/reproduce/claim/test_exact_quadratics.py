@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from noisescale_lab.reproduce.claim import exact_quadratics
+from noisescale_lab.reproduce.claim.exact_quadratics import QUADRATICS, task
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.tasks.quadratics import QUADRATICS, task
 from noisescale_lab.reproduce.trainer import Replicas, train
 
 

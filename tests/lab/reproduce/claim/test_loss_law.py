@@ -4,8 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from noisescale_lab.reproduce.claim.judged.least_squares import least_squares
-from noisescale_lab.reproduce.claim.judged.loss_law import loss_laws, size_effect
+from noisescale_lab.reproduce.claim.judged.loss_law import least_squares, loss_laws, size_effect
 from noisescale_lab.reproduce.claim.noise_over_run import NoiseWindow
 from noisescale_lab.reproduce.claim.task_result import TaskResult
 from reproduced_tasks import make_result

@@ -13,8 +13,7 @@ from noisescale_core.estimators.path import Path
 from noisescale_core.estimators.uncertainty import estimate
 from noisescale_core.estimators.windows import WindowSums
 from noisescale_lab.follow.actions import Action, Branch, RunState
-from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.follow.walk import Stretch, path_at
+from noisescale_lab.follow.walk import Span, Stretch, kept_promise, path_at
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, decayed
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Record, Replicas

@@ -10,7 +10,7 @@ from typing import Any
 from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
-from noisescale_lab.reproduce.advice import references
+from noisescale_lab.reproduce.advice import sweep
 from noisescale_lab.reproduce.advice.glimpses import Glimpse, glimpses
 from noisescale_lab.reproduce.advice.replay import replay
 from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, POLICIES, all_starts
@@ -72,7 +72,7 @@ def try_advice(name: str, effort: ReplayEffort, folder: Path) -> TaskAdvice:
     """
     folder.mkdir(parents=True, exist_ok=True)
     task = ALL[name]()
-    reference = references.complete(folder / "sweep.csv", [name], seeds=effort.sweep_seeds)[name]
+    reference = sweep.complete(folder / "sweep.csv", [name], seeds=effort.sweep_seeds)[name]
     outcomes: dict[str, list[Outcome]] = {}
     looks: dict[str, list[Glimpse]] = {}
     for schedule in SCHEDULES:

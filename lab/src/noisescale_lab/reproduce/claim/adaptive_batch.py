@@ -17,8 +17,7 @@ from noisescale_lab.reproduce.claim.stacked_trial import SharedStream
 from noisescale_lab.reproduce.claim.task_result import AdaptiveBatch, TunedRun
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Replicas, advance, evaluate
-from noisescale_lab.sweep.crossing import steps_to_target
-from noisescale_lab.sweep.trial import Curve
+from noisescale_lab.sweep.trial import Curve, steps_to_target
 
 LONGEST = 2.0
 """The last stage goes on for so much longer than foreseen, until the target is met."""

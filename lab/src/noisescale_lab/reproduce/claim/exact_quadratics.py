@@ -8,17 +8,79 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from noisescale.config import Config
 from noisescale_lab.reproduce.claim.noise_over_run import exact_average, run_average, windows_of
 from noisescale_lab.reproduce.claim.watched_run import Terms, terms_of, watch_run
-from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.tasks.quadratics import QUADRATICS, Quadratic, task
+from noisescale_lab.reproduce.stacked.functional import FunctionalModel, Weight
+from noisescale_lab.reproduce.stacked.optimizers import SGD
+from noisescale_lab.reproduce.stacked.random_stream import RandomStream, normals
+from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Array, Replicas, advance
+
+SIZE = 64
 
 BATCH = 64
 STEPS = 60
 SEEDS = range(12)
+
+
+# Noisy quadratics: the gradient, its covariance and the curvature are known, so every noise scale is exact.
+#
+# The loss of an example with noise ε is ½ θᵀHθ + εᵀθ, its gradient Hθ + ε; H is diagonal, ε normal, its variances
+# known.
+
+
+@dataclass(frozen=True, slots=True)
+class Quadratic:
+    """One problem.
+
+    Attributes:
+        name: Its name.
+        curvature: Diagonal of H, [64].
+        variance: Diagonal of Σ, [64].
+        learning_rate: It is trained with.
+    """
+
+    name: str
+    curvature: Tensor
+    variance: Tensor
+    learning_rate: float
+
+
+INVERSE_RANK = 1 / torch.arange(1, SIZE + 1).float()
+
+QUADRATICS = (
+    Quadratic("quadratic_isotropic", torch.ones(SIZE), torch.full((SIZE,), 4.0), 0.03),
+    Quadratic("quadratic_noise_like_curvature", INVERSE_RANK, INVERSE_RANK, 0.2),
+    Quadratic("quadratic_white_noise", INVERSE_RANK, torch.full((SIZE,), 0.1), 0.2),
+)
+
+
+def task(problem: Quadratic) -> Task:
+    """The problem as a task, whose evaluation loss is the exact one."""
+
+    def function(weights: dict[str, Tensor], noise: Tensor) -> Tensor:
+        theta = weights["theta"][:, None]
+        return (problem.curvature * theta.square() / 2 + noise * theta).sum(-1, keepdim=True)
+
+    def sample(drawn: Tensor) -> tuple[Tensor, Tensor]:
+        noise = normals(drawn, SIZE) * problem.variance.sqrt()
+        return noise, noise[..., :0]
+
+    nothing = torch.zeros(1, 1, SIZE)
+    return Task(
+        name=problem.name,
+        unit="examples",
+        network=FunctionalModel({"theta": Weight((SIZE,), 1.0)}, function),
+        loss=lambda outputs, _: (outputs[..., 0], torch.ones_like(outputs)),
+        optimizer=SGD,
+        sample=sample,
+        evaluation=(nothing, nothing[..., :0]),
+        targets=(0.0,),
+    )
 
 
 @dataclass(frozen=True, slots=True)

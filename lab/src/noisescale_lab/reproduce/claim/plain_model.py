@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from noisescale_lab.reproduce.stacked.actor_critic import ActorCritic, pack
 from noisescale_lab.reproduce.stacked.functional import FunctionalModel
-from noisescale_lab.reproduce.stacked.model import StackedModel
-from noisescale_lab.reproduce.stacked.network import Network
+from noisescale_lab.reproduce.stacked.network import Network, StackedModel
 from noisescale_lab.reproduce.stacked.optimizers import Optimizer
 from noisescale_lab.reproduce.stacked.variational import VariationalAutoencoder
 

@@ -14,8 +14,7 @@ from torch import Tensor
 from noisescale_lab.reproduce.stacked.random_stream import LENGTH, RandomStream
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Replicas, advance, evaluate
-from noisescale_lab.sweep.crossing import steps_to_target
-from noisescale_lab.sweep.trial import Curve, Goal, Setting, Status, Trial
+from noisescale_lab.sweep.trial import Curve, Goal, Setting, Status, Trial, steps_to_target
 
 GRID_RATIO = 1.1
 """Steps from one evaluation to the next; loss and steps are interpolated between them on log scales."""

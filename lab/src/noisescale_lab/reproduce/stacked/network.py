@@ -9,7 +9,7 @@ respect to the layer's output; its squared norm is the product of two squared no
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -245,3 +245,35 @@ def _through_activation(derivatives: Tensor, outputs: Tensor, activation: Activa
 
 def _sq(rows: Tensor) -> Tensor:
     return (rows * rows).sum(-1)
+
+
+# What the trainer asks of a stacked model.
+
+
+class StackedModel(Protocol):
+    """R replicas of a model, each with one flat row of P parameters."""
+
+    @property
+    def num_parameters(self) -> int:
+        """P."""
+        ...
+
+    def initial(self, seeds: list[int]) -> Tensor:
+        """Initial parameters, one row a seed, [R, P]; equal seeds start equal."""
+        ...
+
+    def forward(self, parameters: Tensor, inputs: Tensor) -> list[Tensor]:
+        """What `backward` needs and, last, the outputs; inputs may have 1 in place of R."""
+        ...
+
+    def backward(
+        self,
+        parameters: Tensor,
+        symbols: Tensor,
+        values: list[Tensor],
+        derivatives: Tensor,
+        *,
+        wants_norms: bool = True,
+    ) -> Gradient:
+        """Mean gradient and, where wanted, per-example squared norms, from the derivatives of the outputs."""
+        ...

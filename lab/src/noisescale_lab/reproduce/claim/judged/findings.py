@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_lab.reproduce.claim.exact_quadratics import QuadraticCheck
-from noisescale_lab.reproduce.claim.judged.hooks_check import HooksCheck, hooks_check
 from noisescale_lab.reproduce.claim.judged.loss_law import LossLaw, SizeEffect, loss_laws, size_effect
 from noisescale_lab.reproduce.claim.judged.other_claims import (
     CurveMisfit,
     Growth,
+    HooksCheck,
     RateGrowth,
     curve_misfits,
     growth,
+    hooks_check,
     rate_growth,
 )
 from noisescale_lab.reproduce.claim.judged.retrospect import Series, exclusions, series

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ from noisescale_lab.reproduce.claim.task_result import TaskResult
 
 SUMMARY = "summary"
 """Folder of these files below that of the tasks."""
+
+GROUP, NAME = "noisescale.reports", "reproduce"
+"""Of the entry point: a function from the summary and the tables of a terminal to a document."""
+
+HOW = "in a checkout of noisescale, pip install ./dashboard, and the same command draws them as report.html"
 
 
 def write_files(folder: Path, found: Findings) -> Path:
@@ -114,3 +120,22 @@ def _csv(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
             writer = csv.DictWriter(file, list(listed[0]))
             writer.writeheader()
             writer.writerows(listed)
+
+
+# The figures as one HTML file, drawn by the dashboard where it is installed: no figure is drawn twice.
+
+
+def write_report(folder: Path, found: Findings, text: str) -> Path | None:
+    """The file; None where no dashboard is installed.
+
+    Args:
+        folder: Of the results.
+        found: What is drawn.
+        text: The tables, which go in as they are.
+    """
+    for entry_point in entry_points(group=GROUP, name=NAME):
+        document: str = entry_point.load()(summary(found), text)
+        path = folder / "report.html"
+        path.write_text(document, encoding="utf-8")
+        return path
+    return None

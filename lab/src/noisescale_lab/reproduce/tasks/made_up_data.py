@@ -1,4 +1,4 @@
-"""Own task: a ReLU network learns what a small fixed tanh network says, with noise on the answers, SGD."""
+"""Own tasks on data that are drawn, not read."""
 
 import torch
 
@@ -12,8 +12,11 @@ NUM_EXAMPLES = 20_000
 NUM_INPUTS = 16
 NOISE = 0.3
 
+NUM_FEATURES = 64
+TARGET_NOISE = 0.5
 
-def task() -> Task:
+
+def teacher_student() -> Task:
     """Teacher 16-4-1, student 16-48-1; answers have variance 1 plus 0.09 of noise."""
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(NUM_EXAMPLES, NUM_INPUTS, generator=generator)
@@ -29,4 +32,26 @@ def task() -> Task:
         sample=sampler(inputs, answers),
         evaluation=evaluation(inputs, answers),
         targets=(0.3, 0.25, 0.2),
+    )
+
+
+# Own task: linear regression on features whose variances fall as a power law, SGD.
+
+
+def powerlaw_regression() -> Task:
+    """Feature i has variance 1 / i; answers have variance 1 plus 0.25 of noise."""
+    generator = torch.Generator().manual_seed(2)
+    scale = torch.arange(1, NUM_FEATURES + 1).float().rsqrt()
+    inputs = torch.randn(NUM_EXAMPLES, NUM_FEATURES, generator=generator) * scale
+    answers = inputs @ torch.randn(NUM_FEATURES, 1, generator=generator)
+    answers = answers / answers.std() + TARGET_NOISE * torch.randn(NUM_EXAMPLES, 1, generator=generator)
+    return Task(
+        name="powerlaw_regression",
+        unit="examples",
+        network=Network((Dense(NUM_FEATURES, 1),), starts_at_zero=True),
+        loss=squared_error,
+        optimizer=SGD,
+        sample=sampler(inputs, answers),
+        evaluation=evaluation(inputs, answers),
+        targets=(0.5, 0.35, 0.3),
     )

@@ -19,13 +19,15 @@ decide alike.
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from noisescale_core.errors import DomainError
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory.learning_rate import RuleFamily, family_of, gain
 from noisescale_lab.follow.actions import Action, Adopt, Branch, Restart, RunState, Train
-from noisescale_lab.reproduce.advice.first.first_policy_memory import FirstPolicyMemory, FirstPolicySettings
+from noisescale_lab.reproduce.advice.first_policy_memory import FirstPolicyMemory, FirstPolicySettings
+from noisescale_lab.reproduce.advice.run import Policy
 
 
 def advise(run: RunState, memory: FirstPolicyMemory, settings: FirstPolicySettings) -> tuple[Action, FirstPolicyMemory]:
@@ -237,3 +239,31 @@ def _best_arm(run: RunState, before: float, settings: FirstPolicySettings) -> in
         ):
             return index
     return 0
+
+
+# The first version of our policy, as what the present one is compared with.
+
+
+@dataclass
+class FirstVersion:
+    """Keeps the memory that the pure policy asks for."""
+
+    settings: FirstPolicySettings = field(default_factory=FirstPolicySettings)
+    memory: FirstPolicyMemory | None = None
+    rescues = True
+
+    def decide(self, view: RunState) -> Action:
+        """What to do next."""
+        memory = self.memory or FirstPolicyMemory.at_start(
+            batch=view.batch, learning_rate=view.learning_rate, settings=self.settings
+        )
+        action, self.memory = advise(view, memory, self.settings)
+        return action
+
+
+PERMITTED = FirstPolicySettings(may_extend=True)
+
+FIRST: dict[str, Callable[[], Policy]] = {
+    "first version": lambda: FirstVersion(PERMITTED),
+    "first version without branches": lambda: FirstVersion(replace(PERMITTED, may_branch=False)),
+}

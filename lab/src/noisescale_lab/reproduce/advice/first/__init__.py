@@ -1,1 +1,0 @@
-"""The first policy of `follow`, kept to be measured against."""

@@ -1,1 +1,0 @@
-"""Tasks of text: characters of documents that ship with Python."""
