@@ -20,9 +20,8 @@ from benchmarks.smoke import size
 from benchmarks.truth.digits_mlp import LATE, MIDDLE, START, Point
 from demo import digits
 from noisescale.capture.kinds.adam import AdamKind
-from noisescale.capture.kinds.matrix_roots import gram_of_shorter_side, trace_of_root
 from noisescale.capture.kinds.sign import SignKind
-from noisescale.capture.kinds.spectral import SpectralKind
+from noisescale.capture.kinds.spectral import SpectralKind, gram_of_shorter_side, trace_of_root
 from noisescale_core.estimators.dual_norm_noise_scale import (
     MIN_STEPS,
     DualNorms,

@@ -16,7 +16,7 @@ from noisescale.capture.small_batches.gradient_rows import GradientRows
 @pytest.fixture
 def unfollowed(monkeypatch):
     """As after the first steps of a training in which each backward came through the one forward before it."""
-    monkeypatch.setattr("noisescale.capture.forwards.step_forwards.NUM_REGULAR_STEPS", 0)
+    monkeypatch.setattr("noisescale.capture.forwards.NUM_REGULAR_STEPS", 0)
 
 
 EXAMPLES = st.integers(1, 4)

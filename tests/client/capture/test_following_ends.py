@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from client_runs import flat_gradient, make_batch, make_kept_run, make_model, terms_of, terms_of_means
-from noisescale.capture.forwards.followed_forwards import FollowedForwards
-from noisescale.capture.forwards.step_forwards import NUM_REGULAR_STEPS
+from noisescale.capture.forwards import NUM_REGULAR_STEPS, FollowedForwards
 from noisescale_core.estimators.flags import Flags
 
 pytestmark = pytest.mark.usefixtures("at_once")

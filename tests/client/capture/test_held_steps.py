@@ -5,7 +5,7 @@ import torch
 
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.capture.small_batches.gradient_rows import GradientRows
-from noisescale.capture.sums import held_rows
+from noisescale.capture.sums import device_values
 
 
 class Loop:
@@ -28,7 +28,7 @@ class Loop:
 
 @pytest.fixture
 def _no_holding(monkeypatch):
-    monkeypatch.setattr(held_rows.HeldRows, "is_due", lambda self: True)
+    monkeypatch.setattr(device_values.HeldRows, "is_due", lambda self: True)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_asking_for_the_noise_scale_looks_at_the_steps_that_are_held():
 
 def test_a_step_that_is_held_for_long_is_looked_at_while_one_is_logged_of_which_nothing_is_measured(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(held_rows.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(device_values.time, "perf_counter", lambda: now[0])
     loop = Loop(every=4)
     for index in range(6):
         now[0] += 0.01
@@ -93,7 +93,7 @@ def test_a_step_that_is_held_for_long_is_looked_at_while_one_is_logged_of_which_
 
 def test_slow_steps_are_not_held(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(held_rows.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(device_values.time, "perf_counter", lambda: now[0])
     loop = Loop()
 
     for index in range(3):

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from client.capture.per_example.brute_force_examples import brute_force as brute_force_of_model
 from client.capture.per_example.brute_force_examples import brute_force_of_layer, make_norms
 from client.capture.per_example.models_of_examples import TinyGPT, mean_of_tokens
-from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS
-from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall, NormLayerGradients
+from noisescale.capture.per_example.checksum import NUM_PROVING_BACKWARDS
+from noisescale.kernels.layer_norm_sq_norms.naive import NormLayerCall, NormLayerGradients
 
 EXACT = {"weight_sq_norm_B", "bias_sq_norm_B"}
 """fp64 results, whatever precision the input has."""

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from noisescale.kernels.flat_segments import FlatSegments
+from noisescale.kernels.squared_norms import FlatSegments
 
 
 def flat_of(parts, num_ranks, dtype):

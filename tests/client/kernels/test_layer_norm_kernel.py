@@ -11,7 +11,7 @@ import torch
 from client.kernels import layer_norm_cases
 from client.kernels.layer_norm_cases import CASES, are_same_bits, check_capture, check_kernel, make_call
 from noisescale.kernels.layer_norm_sq_norms import choice, launch
-from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
+from noisescale.kernels.layer_norm_sq_norms.naive import NormLayerCall
 from places import with_support
 from quick import asked_for, quick_or_slow
 

@@ -7,8 +7,7 @@ from torch.nn import functional
 
 from client.kernels.layer_norm_cases import CASES, brute_force, errors, make_call, with_statistics
 from noisescale.kernels.layer_norm_sq_norms.choice import norm_layer_gradients
-from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
-from noisescale.kernels.layer_norm_sq_norms.naive import naive_gradients
+from noisescale.kernels.layer_norm_sq_norms.naive import NormLayerCall, naive_gradients
 
 ROUNDED = {torch.float32: 1e-7, torch.bfloat16: 4e-3, torch.float16: 5e-4, torch.float64: 1e-12}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from noisescale.kernels import started
-from noisescale.kernels.started import start_again
+from noisescale.kernels.multi_tensor import launch
+from noisescale.kernels.multi_tensor.launch import start_again
 
 
 class Compiled:
@@ -33,7 +33,7 @@ class Kernel:
 
 @pytest.fixture(autouse=True)
 def nothing_compiled(monkeypatch):
-    monkeypatch.setattr(started, "_COMPILED", {})
+    monkeypatch.setattr(launch, "_COMPILED", {})
 
 
 def start(kernel, sort, *arguments, block=64, num_warps=8):

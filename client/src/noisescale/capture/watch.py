@@ -10,12 +10,11 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from noisescale.capture.coupled_examples import CoupledExamples
 from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
 from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
-from noisescale.capture.forwards.step_forwards import Pairing
+from noisescale.capture.forwards import Pairing
 from noisescale.capture.hooks.exchange import RankExchange
 from noisescale.capture.hooks.hooks import Hooks, guard
 from noisescale.capture.kinds.choice import make_kinds
@@ -26,16 +25,14 @@ from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.gradient_rows import GradientRows
 from noisescale.capture.small_batches.small_model import SmallModelAccumulation
 from noisescale.capture.sources.chosen_source import ChosenSource
-from noisescale.capture.step.step import Idle, Step
-from noisescale.capture.sums.device_values import device_name
-from noisescale.capture.sums.held_rows import HeldNorms
+from noisescale.capture.step import Idle, Step
+from noisescale.capture.sums.device_values import HeldNorms, device_name
 from noisescale.capture.trained_parameters import TrainedParameters
-from noisescale.capture.values.gradient_state import GradientStates
-from noisescale.capture.values.loss_scale import LossScale
+from noisescale.capture.values.gradient_state import GradientStates, LossScale
 from noisescale.capture.values.recent_gradients import RecentGradients
 from noisescale.capture.values.sent_step import pack_step
 from noisescale.capture.values.step_queue import StepQueue
-from noisescale.capture.watch_options import WatchOptions, watched_parameters
+from noisescale.capture.watch_options import CoupledExamples, WatchOptions, watched_parameters
 
 Tag = TypeVar("Tag")
 

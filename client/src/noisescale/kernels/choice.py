@@ -8,8 +8,7 @@ import torch
 from noisescale.kernels import multi_tensor
 from noisescale.kernels.layout import Layout
 from noisescale.kernels.multi_tensor.naive import NaiveReduction
-from noisescale.kernels.multi_tensor.reduction import PlainReduction
-from noisescale.kernels.multi_tensor.self_test import check
+from noisescale.kernels.multi_tensor.reduction import PlainReduction, check
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.preference import Kernels
 

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 
 from noisescale.kernels import choice
-from noisescale.kernels.gradient_sums import GradientSums, SignSums
 from noisescale.kernels.layout import layout_of
 from noisescale.kernels.memory import are_alike, contiguous_addresses, sizes_and_types
 from noisescale.kernels.multi_tensor.naive import NaiveReduction
 from noisescale.kernels.multi_tensor.reduction import PlainReduction, Reduction
-from noisescale.kernels.operations import Lists, Numbers, Operation, PlainLists, wide_dtype
+from noisescale.kernels.operations import GradientSums, Lists, Numbers, Operation, PlainLists, SignSums, wide_dtype
 from noisescale.kernels.preference import PREFERENCE, Kernels
 from noisescale.kernels.row_norms import dense_values, values_that_count
 

@@ -17,9 +17,8 @@ from torch.distributed.tensor import Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from client_runs import KeptRecords, flat_gradient, make_batch, make_kept_run, make_model
-from noisescale.capture.data_parallel import rank_group
-from noisescale.capture.data_parallel.rank_group import open_group
-from noisescale.capture.data_parallel.rank_sums import RankSums
+from noisescale.capture.data_parallel import rank_sums
+from noisescale.capture.data_parallel.rank_sums import RankSums, open_group
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.noise_scale import solve_equally_weighted_groups
@@ -150,17 +149,17 @@ def a_rank_that_does_not_come_is_named(rank: int, num_ranks: int) -> tuple[list[
     message = None
     said: list[str] = []
     if rank == 0:
-        patient_seconds, rank_group.PATIENT_SECONDS = rank_group.PATIENT_SECONDS, 0.1
+        patient_seconds, rank_sums.PATIENT_SECONDS = rank_sums.PATIENT_SECONDS, 0.1
         handler = logging.Handler(logging.WARNING)
         handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-        rank_group.logger.addHandler(handler)
+        rank_sums.logger.addHandler(handler)
         message = message_of(lambda: open_group(range(num_ranks), "something", seconds=0.2))
-        rank_group.logger.removeHandler(handler)
-        rank_group.PATIENT_SECONDS = patient_seconds
+        rank_sums.logger.removeHandler(handler)
+        rank_sums.PATIENT_SECONDS = patient_seconds
     dist.barrier()
     if rank == 1:
-        for name in rank_group._num_meetings:
-            rank_group._num_meetings[name] += 1
+        for name in rank_sums._num_meetings:
+            rank_sums._num_meetings[name] += 1
     return said, message
 
 

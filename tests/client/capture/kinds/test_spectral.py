@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from kind_steps import feed, feed_many, gaussian_gradients
-from noisescale.capture.kinds.matrix_roots import polar_by_iteration, polar_factor, trace_of_root
-from noisescale.capture.kinds.spectral import SpectralKind
+from noisescale.capture.kinds.spectral import SpectralKind, polar_by_iteration, polar_factor, trace_of_root
 from noisescale_core.errors import ConfigError
 
 SHAPES = [(20, 12), (8, 30), (7,), (3, 4, 5)]

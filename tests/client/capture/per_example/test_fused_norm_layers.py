@@ -13,8 +13,8 @@ from client.capture.per_example.brute_force_examples import assert_equal, brute_
 from client.capture.per_example.models_of_examples import TinyGPT, mean_of_tokens
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, terms_of
 from noisescale.capture.per_example import fused_norm_layers
+from noisescale.capture.per_example.checksum import NUM_PROVING_BACKWARDS
 from noisescale.capture.per_example.layers import layer_norm
-from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS
 from noisescale.options import Arithmetic
 from noisescale_core.errors import ConfigError
 
@@ -79,7 +79,7 @@ def test_the_norms_of_an_unchecked_backward_are_not_summed_again(monkeypatch):
     backward_past_the_checks(model, norms, loss, tokens)
     norms.take()
     monkeypatch.setattr(
-        "noisescale.capture.per_example.summed_terms.row_sq_norms", lambda _: pytest.fail("summed again")
+        "noisescale.capture.per_example.squared_norms_of_sums.row_sq_norms", lambda _: pytest.fail("summed again")
     )
 
     loss(model(tokens), tokens).backward()

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from noisescale.capture.step.gathered import Gathered
-from noisescale.capture.step.step import Idle, Logged, Measuring, Step
+from noisescale.capture.step import Gathered, Idle, Logged, Measuring, Step
 from noisescale.capture.sums.small_batches import SmallBatchSize
 
 ONE = SmallBatchSize(1.0)

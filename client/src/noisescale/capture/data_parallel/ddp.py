@@ -14,8 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from noisescale.capture.data_parallel.averaging_check import AveragingCheck, chosen
 from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient, leaf_handles
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
-from noisescale.capture.data_parallel.rank_group import open_group
-from noisescale.capture.data_parallel.rank_sums import RankSums
+from noisescale.capture.data_parallel.rank_sums import RankSums, open_group
 from noisescale_core.errors import ConfigError
 
 logger = logging.getLogger("noisescale")

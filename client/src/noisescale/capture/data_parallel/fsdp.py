@@ -23,8 +23,7 @@ from noisescale.capture.data_parallel.observed_reduce_scatter import (
     segments_of,
 )
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
-from noisescale.capture.data_parallel.rank_group import open_group
-from noisescale.capture.data_parallel.rank_sums import RankSums
+from noisescale.capture.data_parallel.rank_sums import RankSums, open_group
 from noisescale_core.errors import ConfigError
 
 LOOK_EVERY = 4

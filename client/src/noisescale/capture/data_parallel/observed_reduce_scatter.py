@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.fsdp._fully_shard._fsdp_api import ReduceScatter
 
-from noisescale.kernels.flat_segments import FlatSegments
+from noisescale.kernels.squared_norms import FlatSegments
 
 MAX_LAYOUTS = 1024
 """Modules whose layout is remembered."""

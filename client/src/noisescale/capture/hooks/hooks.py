@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
-from noisescale.capture.forwards.followed_forwards import FollowedForward, FollowedForwards
+from noisescale.capture.forwards import FollowedForward, FollowedForwards
 from noisescale.capture.hooks.model_calls import see_calls
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.main_gradients import MainGradients

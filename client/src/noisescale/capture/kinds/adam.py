@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from noisescale.capture.kinds.preconditioner import divisor_of, unwrapped
-from noisescale.capture.kinds.root_divisors import divided_sq_norm, is_root
+from noisescale.capture.kinds.preconditioner import divided_sq_norm, divisor_of, is_root, unwrapped
 from noisescale.kernels import PREFERENCE
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.operations import Operation

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.kinds.halves import Halves
-from noisescale.capture.sums.known_lists import list_like
+from noisescale.capture.sums.row_sums import list_like
 from noisescale.kernels import PREFERENCE
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.operations import Operation

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from noisescale.capture.per_example.contributions import wide
 from noisescale.kernels.layer_norm_sq_norms.choice import norm_layer_gradients, takes_triton
-from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
+from noisescale.kernels.layer_norm_sq_norms.naive import NormLayerCall
 from noisescale.kernels.preference import Kernels
 
 REQUEST = "sq_norm_request"

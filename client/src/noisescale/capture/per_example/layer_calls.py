@@ -14,13 +14,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from noisescale.capture.per_example.coverage import MeasuredLayer
-from noisescale.capture.per_example.example_rows import note_rows_in_order, rows_an_example
-from noisescale.capture.per_example.followed.followed_use import FollowedUse
-from noisescale.capture.per_example.followed.graph_uses import find_uses
+from noisescale.capture.per_example.example_rows import Turns, note_rows_in_order, rows_an_example
+from noisescale.capture.per_example.followed_use import FollowedUse
 from noisescale.capture.per_example.fused_norm_layers import REQUEST, SqNormRequest
+from noisescale.capture.per_example.graph_uses import find_uses
 from noisescale.capture.per_example.layers.replayed import FOLLOWED
-from noisescale.capture.per_example.without_formula.replayed_calls import ReplayedCall, Rows, data_of, detached, rows_in
-from noisescale.capture.per_example.without_formula.turns import Turns
+from noisescale.capture.per_example.replayed_calls import ReplayedCall, Rows, data_of, detached, rows_in
 from noisescale.kernels.preference import Kernels
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]

@@ -18,6 +18,7 @@ from torch.utils.hooks import RemovableHandle
 
 from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.per_example.call_faults import fault_of
+from noisescale.capture.per_example.checksum import NUM_PROVING_BACKWARDS, SumChecks
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms
 from noisescale.capture.per_example.coverage import Layers, batch_norms, find_coverage
 from noisescale.capture.per_example.fused_norm_layers import FusedNormLayers
@@ -40,7 +41,6 @@ from noisescale.capture.per_example.left_out import (
     message,
 )
 from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
-from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS, SumChecks
 from noisescale.kernels.preference import PREFERENCE, Kernels
 from noisescale_core.errors import ConfigError
 

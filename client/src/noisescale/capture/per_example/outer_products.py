@@ -6,8 +6,6 @@ Departure: Gram matrices are made in fp64 whatever the training's precision, as 
 gradient made of large terms came out 6e-4 wrong, in 16 bit 760 %.
 """
 
-# B examples, b of a slice, T positions, K channel groups, N = b K rows, O outputs, o outputs of a part, I inputs
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -17,10 +15,13 @@ from torch import Tensor
 
 from noisescale.capture.per_example.checksum import Checksum
 from noisescale.capture.per_example.contributions import OuterProducts, budget_on, slices, wide
-from noisescale.capture.per_example.row_sq_norms import row_sq_norms
 from noisescale.kernels import PREFERENCE
 from noisescale.kernels import outer_sq_norms as outer_sq_norms_kernel
 from noisescale.kernels.outer_sq_norms.choice import takes_triton
+from noisescale.kernels.squared_norms import ROW, SMALL
+
+# B examples, b of a slice, T positions, K channel groups, N = b K rows, O outputs, o outputs of a part, I inputs
+# In row_sq_norms: N rows, M elements of a row, R pieces of a row
 
 GRAM_SHARE_ON_CPU = 1 / 3
 """Gram matrices win below this share of T* = O I / (O + I), where both take as many operations: measured on one core at
@@ -30,6 +31,25 @@ GRAM_SHARE_ON_ACCELERATOR = 1 / 16
 """Not measured; many accelerators have little fp64."""
 
 DOUBLE_BYTES = 8
+
+
+# Σ x² of each row of a matrix, to 1e-6 relative, without waiting for the device.
+
+
+def row_sq_norms(value_NM: Tensor) -> Tensor:
+    """[N] fp64: squared norm of each row.
+
+    Rows are cut into pieces of 256 elements: PyTorch's own fp32 norm of a long row is too low, see `squared_norms`.
+    """
+    if value_NM.numel() <= SMALL or value_NM.dtype == torch.float64:
+        norm_N: Tensor = torch.linalg.vector_norm(value_NM, dim=1, dtype=torch.float64)
+        return norm_N.square_()
+    whole = value_NM.shape[1] // ROW * ROW
+    sq_norm_N: Tensor = torch.linalg.vector_norm(value_NM[:, whole:], dim=1).double().square_()
+    if whole:
+        norm_NR = torch.linalg.vector_norm(value_NM[:, :whole].unflatten(1, (-1, ROW)), dim=2)
+        sq_norm_N += norm_NR.double().square_().sum(1)
+    return sq_norm_N
 
 
 def outer_sq_norms(products: Sequence[OuterProducts], checksum: Checksum | None, device: torch.device) -> Tensor:

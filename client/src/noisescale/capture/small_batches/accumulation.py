@@ -3,7 +3,7 @@
 `p.grad` at log time is the mean gradient over the step, so a small batch adds s_k = p_k g_k to it, p_k = n_k / N, and
 W = Σ p_k |g_k|² = N Σ |s_k|² / n_k. Whoever divides the loss by the number of accumulations gets exactly that where all
 are equal; where they are not, a loss must weigh n_k / N. What else scales both norms (a loss summed over examples, a
-loss scaler) is undone in `arrived_step.py`.
+loss scaler) is undone in `step_queue.py`.
 """
 
 # P parameters, G groups, C columns (all parameters, then each group), K entries; rows as `row_sums.py` has them
@@ -13,16 +13,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.forwards.followed_forwards import FollowedForward
-from noisescale.capture.forwards.step_forwards import Pairing, StepForwards
+from noisescale.capture.forwards import FollowedForward, Pairing, StepForwards
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.small_batches.main_gradients import MainGradients
-from noisescale.capture.small_batches.running_backward import RunningBackward
-from noisescale.capture.small_batches.step_gradient import LocalGradients, StepGradient
+from noisescale.capture.small_batches.step_gradient import LocalGradients, RunningBackward, StepGradient
 from noisescale.capture.sources.gradient_source import GradientSource
-from noisescale.capture.step.gathered import NO_INDICES, Gathered, Indices
-from noisescale.capture.step.step import Step
-from noisescale.capture.sums.held_rows import HeldNorms
+from noisescale.capture.step import NO_INDICES, Gathered, Indices, Step
+from noisescale.capture.sums.device_values import HeldNorms
 from noisescale.capture.sums.pending_gradients import PendingGradients
 from noisescale.capture.sums.row_sums import ColumnRows, ParameterRows, RowSums, membership
 from noisescale.capture.sums.small_batches import SmallBatchSize, total_size

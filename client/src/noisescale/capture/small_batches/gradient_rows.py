@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.small_batches.gradient_lists import Gradients, total
-from noisescale.capture.sums.held_rows import HELD_SECONDS, HeldNorms, HeldRows
+from noisescale.capture.sums.device_values import HELD_SECONDS, HeldNorms, HeldRows
 from noisescale.kernels.squared_norms import ROW
 
 MAX_ELEMENTS = 1 << 17

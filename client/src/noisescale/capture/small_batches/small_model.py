@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from noisescale.capture.forwards.examples import of_unpaired
+from noisescale.capture.forwards import of_unpaired
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.gradient_lists import GradientLists, Gradients, Pass, total
 from noisescale.capture.small_batches.gradient_rows import GradientRows
-from noisescale.capture.step.gathered import Gathered
-from noisescale.capture.sums.held_rows import HeldNorms
+from noisescale.capture.step import Gathered
+from noisescale.capture.sums.device_values import HeldNorms
 from noisescale.capture.sums.row_sums import membership
 from noisescale.capture.sums.small_batches import SmallBatchSize, total_size
 

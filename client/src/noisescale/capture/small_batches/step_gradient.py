@@ -1,17 +1,132 @@
 """The gradient of a step, as it is in `p.grad`: what of it is the step's own, and whether it was changed."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
-from noisescale.capture.small_batches.ignored_gradients import IgnoredGradients
 from noisescale.capture.small_batches.main_gradients import MainGradients
-from noisescale.capture.small_batches.witness import Witness
 from noisescale.capture.sources.gradient_source import GradientSource
 from noisescale.capture.sums.row_sums import RowSums
 from noisescale.kernels.squared_norms import condense, values_that_count
 
+NUM_KEPT = 1024
+"""Elements of a gradient that are kept to compare with."""
+
 LocalGradients = Callable[[], list[Tensor | None]]
+
+
+# What backward passes inside `ignore()` have added to `p.grad`: to be taken off it again where it is read.
+
+
+class IgnoredGradients:
+    """Sums of gradients by the index of their parameter.
+
+    Attributes:
+        sums: What is part of `p.grad` now.
+    """
+
+    def __init__(self) -> None:
+        self.sums: dict[int, Tensor] = {}
+        self._now: dict[int, Tensor] = {}
+
+    def see(self, index: int, gradient: Tensor) -> None:
+        """Take a gradient of the backward that runs; autograd adds it to `p.grad` behind."""
+        self._now[index] = gradient.detach().clone()
+
+    def keep(self) -> None:
+        """The backward has ended, and added what was seen."""
+        for index, gradient in self._now.items():
+            self.sums[index] = self.sums[index] + gradient if index in self.sums else gradient
+        self._now = {}
+
+    def drop(self) -> None:
+        """The backward has ended, and added nothing."""
+        self._now = {}
+
+    def forget(self, index: int) -> None:
+        """The gradient of this parameter was cleared."""
+        self.sums.pop(index, None)
+
+    def taken_off(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """The gradients without what was ignored."""
+        found = list(gradients)
+        for index, ignored in self.sums.items():
+            gradient = found[index]
+            found[index] = None if gradient is None else gradient - ignored
+        return found
+
+
+# Tells whether the gradients are still what the last backward left behind.
+
+
+class Witness:
+    """One parameter that stands for all: who clears, clips, unscales or averages gradients does so with every one.
+
+    It compares the counter that torch raises at each change in place, so it never waits for the device. A loss scaler's
+    `unscale_()` does not raise it: for that the values of a small gradient are kept, and compared on the device.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self._parameters = parameters
+        self._smallest_first = sorted(range(len(parameters)), key=lambda index: parameters[index].numel())
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the values, so that none counts as changed."""
+        self._index: int | None = None
+        self._version = 0
+        self._kept: tuple[int, Tensor] | None = None
+
+    def remember(self) -> None:
+        """Take the gradients for what they are now, after a backward."""
+        if self._index is None:
+            self._index = next((i for i, p in enumerate(self._parameters) if p.grad is not None), None)
+        gradient = self._now()
+        if gradient is not None:
+            self._version = gradient._version
+        self._kept = None
+        for index in self._smallest_first:
+            if (values := _first_values(self._parameters[index].grad)) is not None:
+                self._kept = index, values.clone()
+                break
+
+    def has_other_values(self) -> Tensor | None:
+        """1 where the values differ from those remembered, else 0: one fp64 number on the device; None: not known."""
+        if self._kept is None:
+            return None
+        index, before = self._kept
+        values = _first_values(self._parameters[index].grad)
+        if values is None or values.shape != before.shape:
+            return None
+        # NaN differs from itself, and is reported as what it is
+        return ((values != before) & ~before.isnan()).any().double().reshape(1)
+
+    def _now(self) -> Tensor | None:
+        return None if self._index is None else self._parameters[self._index].grad
+
+    def forget_values(self) -> None:
+        """Somebody has changed the values in a way that is known."""
+        self._kept = None
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether the gradients were set to None."""
+        return self._index is not None and self._parameters[self._index].grad is None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the gradients were changed in place, also to zero."""
+        gradient = self._now()
+        return gradient is not None and gradient._version != self._version
+
+
+def _first_values(gradient: Tensor | None) -> Tensor | None:
+    """The first values of a plain gradient; None of one that is sparse, spread over ranks or not there."""
+    if gradient is None or type(gradient) is not Tensor or gradient.layout != torch.strided or not gradient.numel():
+        return None
+    return gradient.detach().reshape(-1)[:NUM_KEPT]
 
 
 class StepGradient:
@@ -86,3 +201,31 @@ class StepGradient:
             return None
         condensed = [condense(values_that_count(gradient)) for gradient in gradients if gradient is not None]
         return self._rows.row([self._rows.part(indices, condensed)])
+
+
+# A backward that runs, and whether it changes the gradients.
+
+
+class RunningBackward(NamedTuple):
+    """The parameter that a backward has reached first, and its gradient before.
+
+    Attributes:
+        parameter: It.
+        gradient: What was in `p.grad`.
+        version: How often that had been changed.
+    """
+
+    parameter: Tensor
+    gradient: Tensor | None
+    version: int
+
+    @classmethod
+    def at(cls, parameter: Tensor) -> "RunningBackward":
+        """The backward that has reached this parameter, and has not added to its `p.grad` yet."""
+        gradient = parameter.grad
+        return cls(parameter, gradient, 0 if gradient is None else gradient._version)
+
+    def has_moved(self) -> bool:
+        """Whether it has changed `p.grad` by now; `torch.autograd.grad` leaves it as it is."""
+        gradient = self.parameter.grad
+        return gradient is not self.gradient or (gradient is not None and gradient._version != self.version)

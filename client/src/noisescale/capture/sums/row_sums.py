@@ -3,20 +3,52 @@
 A row is put together from parts, since a backward pass hands its gradients over some at a time.
 """
 
-# P parameters, N of them in a part, G groups, C columns (all parameters, then each group), K rows
-
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from noisescale.capture.sums.known_lists import known_list
 from noisescale.kernels import PREFERENCE, MultiTensor
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.list_sums import DTYPES
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.squared_norms import condense, sq_norms_of_condensed, squared_norms
+
+# P parameters, N of them in a part, G groups, C columns (all parameters, then each group), K rows
+
+MAX_LISTS = 1024
+"""Lists whose layout is remembered: a backward pass hands its gradients over in several."""
+
+
+# Sums over lists of tensors whose layout is made at the first of each sort.
+
+
+@lru_cache(maxsize=MAX_LISTS)
+def known_list(
+    numels: tuple[int, ...],
+    dtypes: tuple[torch.dtype, ...],
+    device: torch.device,
+    groups: tuple[int, ...] | None = None,
+    num_groups: int = 0,
+) -> MultiTensor:
+    """What sums up lists of these sizes; see `MultiTensor`.
+
+    Args:
+        numels: Elements of each tensor.
+        dtypes: Type of each.
+        device: Of all.
+        groups: Index of each tensor's group.
+        num_groups: How many groups.
+    """
+    return MultiTensor(numels, dtypes, device, groups, num_groups)
+
+
+def list_like(tensors: Sequence[Tensor]) -> MultiTensor:
+    """What sums up lists of the sizes and types of these tensors, which are real and on one device."""
+    numels = tuple([tensor.numel() for tensor in tensors])
+    return known_list(numels, tuple([tensor.dtype for tensor in tensors]), tensors[0].device)
 
 
 class RowsPart(NamedTuple):

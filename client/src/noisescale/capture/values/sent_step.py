@@ -2,7 +2,7 @@
 
 The vector holds, one after the other and each only where there is one: Σ |s|² of each entry and column, |ḡ|² of each
 column, the sizes that the device alone knows, the numbers of further kinds, the loss scale, whether the gradient has
-other values than the backward left, its distances to the gradients before it, the loss. `arrived_step.py` reads them in
+other values than the backward left, its distances to the gradients before it, the loss. `step_queue.py` reads them in
 this order.
 """
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.sums.held_rows import HeldNorms
+from noisescale.capture.sums.device_values import HeldNorms
 from noisescale.capture.sums.small_batches import SmallBatchSize
 from noisescale.capture.values.gradient_state import GradientState
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from noisescale.kernels import layer_norm_sq_norms
-from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall, NormLayerGradients
-from noisescale.kernels.layer_norm_sq_norms.naive import naive_gradients
+from noisescale.kernels.layer_norm_sq_norms.naive import NormLayerCall, NormLayerGradients, naive_gradients
 from noisescale.kernels.preference import Kernels
 
 logger = logging.getLogger("noisescale")

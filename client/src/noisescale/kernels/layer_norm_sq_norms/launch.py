@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from noisescale.kernels.layer_norm_sq_norms import kernel
-from noisescale.kernels.layer_norm_sq_norms.gradients import WIDE, NormLayerCall, NormLayerGradients
+from noisescale.kernels.layer_norm_sq_norms.naive import WIDE, NormLayerCall, NormLayerGradients
 
 LONGEST_ROW = 4096
 """Elements of a row up to which it stays in registers; of 16-bit rows twice as many."""

@@ -1,10 +1,8 @@
 """Launches the kernels: who reads which addresses, in what type, and in which variant."""
 
-# P tensors, C chunks, S sums: each tensor, then each group, then the total; N kinds of sums of an operation
-
 import contextlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -18,7 +16,11 @@ from noisescale.kernels.memory import MemoryRuns
 from noisescale.kernels.multi_tensor.kernel import reduce_chunks, sum_segments
 from noisescale.kernels.operations import Lists, Numbers, Operation, PlainLists
 from noisescale.kernels.pointer_table import PointerTable
-from noisescale.kernels.started import start_again
+
+# P tensors, C chunks, S sums: each tensor, then each group, then the total; N kinds of sums of an operation
+
+_COMPILED: dict[tuple[Any, Hashable], Any] = {}
+"""By kernel and sort: it belongs to the process, as its devices do."""
 
 TYPES = {
     torch.float32: tl.float32,
@@ -33,6 +35,40 @@ OPTIONS: dict[str, Any] = {"num_warps": 8, "enable_fp_fusion": True}
 """Fusion of multiplication and addition is said aloud: its default differs between versions, and so do last digits."""
 
 SEGMENT_BLOCK = 1024
+
+
+# Starts a compiled Triton kernel once more, without asking again what it was compiled for.
+#
+# Triton's own call looks at the type and the alignment of each argument, at every call, to find the compiled kernel:
+# that takes longer than a small kernel runs. Here the caller says of which sort a call is.
+
+
+def start_again(
+    kernel: Any,
+    grid: tuple[int, ...],
+    arguments: Sequence[Any],
+    constants: Mapping[str, Any],
+    options: Mapping[str, Any],
+    *,
+    sort: Hashable,
+) -> None:
+    """Run a kernel on the current device and stream.
+
+    Args:
+        kernel: By `triton.jit`.
+        grid: Programs along each axis.
+        arguments: Its arguments before the constants, in order.
+        constants: Its constants by name, in order, all of them at its end.
+        options: Of compiling.
+        sort: What the compiled kernel depends on beside constants and options: device, types, and whether addresses are
+            multiples of 16 bytes. Calls that agree in all of these run the kernel of the first.
+    """
+    key = kernel, (sort, tuple(constants.values()), tuple(options.values()))
+    compiled = _COMPILED.get(key)
+    if compiled is None:
+        _COMPILED[key] = kernel[grid](*arguments, **constants, **options)  # None where Triton interprets
+        return
+    compiled[(*grid, 1, 1)[:3]](*arguments, *constants.values())
 
 
 def block_of(operation: Operation) -> int:

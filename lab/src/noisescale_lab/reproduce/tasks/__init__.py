@@ -1,1 +1,1 @@
-"""One task a file, built when asked for; data ship with scikit-learn and Python, nothing is downloaded."""
+"""Tasks by their data, built when asked for; data ship with scikit-learn and Python, nothing is downloaded."""

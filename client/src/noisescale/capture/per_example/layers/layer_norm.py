@@ -14,7 +14,7 @@ from noisescale.capture.per_example.contributions import Contribution, SummedTer
 from noisescale.capture.per_example.fused_norm_layers import eps_in
 from noisescale.capture.per_example.layers.layer_rule import LayerRule, sum_of_gradients, vector_shape
 from noisescale.kernels.layer_norm_sq_norms.choice import is_for_kernel, norm_layer_gradients, takes_triton
-from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
+from noisescale.kernels.layer_norm_sq_norms.naive import NormLayerCall
 from noisescale.kernels.preference import Kernels
 
 USUAL_EPS = 1e-5

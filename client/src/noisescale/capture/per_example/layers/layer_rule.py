@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms
-from noisescale.capture.per_example.without_formula.replayed_calls import ExampleDims
+from noisescale.capture.per_example.replayed_calls import ExampleDims
 from noisescale.kernels.preference import Kernels
 
 

@@ -7,7 +7,7 @@ examples, on measured steps alone.
 from torch import nn
 
 from noisescale.capture.per_example.layers.layer_rule import LayerRule
-from noisescale.capture.per_example.without_formula.replayed_calls import ExampleDims
+from noisescale.capture.per_example.replayed_calls import ExampleDims
 
 RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
 

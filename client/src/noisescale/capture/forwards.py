@@ -1,13 +1,126 @@
 """The forwards of one optimizer step: which of them a backward came through, and whose examples it takes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from noisescale.capture.forwards.examples import COUNTED_BEFORE, Examples, of_unpaired
-from noisescale.capture.forwards.followed_forwards import FollowedForward
+from torch import Tensor, nn
+
 from noisescale.capture.sums.small_batches import total_size
+
+TWICE = (
+    "two backward passes went through one forward: add the losses and call backward() once, or put both passes into "
+    "`with run.micro_batch():`; where they hold different examples, each into one with their number"
+)
+
+UNPAIRED = "several forwards came before it, and none of them was followed yet; from the next step on each is"
+
+MAX_DEPTH = 3
+"""How deep in a model's output tensors are looked for."""
 
 NUM_REGULAR_STEPS = 4
 """Steps after which forwards are no longer followed, where each backward came through the one forward before it."""
+
+
+# Which forwards a backward has come through: their examples are those of its small batch.
+#
+# A forward may serve other ends than the step's gradient: an attack on the inputs, a saliency map, a count of right
+# answers. What never reaches a parameter's gradient is no example of the step.
+
+# How many examples a small batch has, as far as its forwards tell.
+
+
+class Examples(NamedTuple):
+    """The examples of a small batch.
+
+    Attributes:
+        num: None where the forwards do not tell.
+        reason: Why the step has no estimate, or no batch size of its own; None where it may have both.
+        adds_up: The gradient may be the sum of small batches with sizes, given a batch size.
+    """
+
+    num: float | None
+    reason: str | None = None
+    adds_up: bool = True
+
+
+COUNTED_BEFORE = Examples(0.0, TWICE, adds_up=False)
+
+
+def of_unpaired(sizes: Sequence[float | None]) -> Examples:
+    """Of a small batch that came through some of these forwards: a given batch size is spread evenly if all are equal.
+
+    Args:
+        sizes: Of the forwards.
+    """
+    return Examples(None, UNPAIRED, adds_up=len(set(sizes)) == 1)
+
+
+class FollowedForward:
+    """A forward pass with gradients enabled.
+
+    Attributes:
+        num_examples: None where its input does not tell.
+        is_probed: An input is a leaf that asks for a gradient, as that of a gradient penalty.
+    """
+
+    __slots__ = ("is_probed", "num_examples")
+
+    def __init__(self, num_examples: float | None) -> None:
+        self.num_examples = num_examples
+        self.is_probed = False
+
+
+class FollowedForwards:
+    """Hooks on the outputs of forwards that note each backward which comes through."""
+
+    def __init__(self, current_task: Callable[[], int]) -> None:
+        self._current_task = current_task
+        self._task = -1
+        self._forwards: list[FollowedForward] = []
+
+    def follow(self, forward: FollowedForward, inputs: object, output: object) -> None:
+        """Note each backward that comes through this output.
+
+        Args:
+            forward: Whose output it is.
+            inputs: What the model was called with.
+            output: Tensors in it that carry a gradient are followed.
+        """
+        forward.is_probed = any(tensor.requires_grad and tensor.is_leaf for tensor in tensors_of(inputs))
+
+        def come_through(_: object) -> None:
+            task = self._current_task()
+            if task != self._task:
+                self._task, self._forwards = task, []
+            if forward not in self._forwards:
+                self._forwards.append(forward)
+
+        if type(output) is Tensor:  # most often, and then half of the time
+            if output.grad_fn is not None:
+                output.grad_fn.register_prehook(come_through)
+            return
+        for tensor in tensors_of(output):
+            if tensor.grad_fn is not None:
+                tensor.grad_fn.register_prehook(come_through)
+
+    def of_task(self, task: int) -> list[FollowedForward]:
+        """The forwards that a backward has come through so far; none where it took other ways."""
+        return self._forwards if task == self._task else []
+
+
+def tensors_of(output: object, depth: int = MAX_DEPTH) -> Iterator[Tensor]:
+    """The tensors in what a model takes or returns, in sequences, mappings and objects with attributes."""
+    if isinstance(output, Tensor):
+        yield output
+    elif depth and not isinstance(output, str | bytes | nn.Module):
+        if isinstance(output, Mapping):
+            inner = list(output.values())
+        elif isinstance(output, list | tuple):
+            inner = list(output)
+        else:
+            inner = list(getattr(output, "__dict__", {}).values())
+        for one in inner:
+            yield from tensors_of(one, depth - 1)
 
 
 class Pairing:

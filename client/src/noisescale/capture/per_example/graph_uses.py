@@ -13,9 +13,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from noisescale.capture.per_example.example_rows import rows_an_example
-from noisescale.capture.per_example.followed.followed_use import Bias, FollowedUse, Lookup, Product, Spread, Step
-from noisescale.capture.per_example.without_formula.turns import LOOKUP, OF_WEIGHTS, Turns, is_without_front
+from noisescale.capture.per_example.example_rows import LOOKUP, OF_WEIGHTS, Turns, is_without_front, rows_an_example
+from noisescale.capture.per_example.followed_use import Bias, FollowedUse, Lookup, Product, Spread, Step
 
 SPREADING = {
     "AddBackward0": (),

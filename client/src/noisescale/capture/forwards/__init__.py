@@ -1,1 +1,0 @@
-"""Which forwards belong to a step, and which of them count."""

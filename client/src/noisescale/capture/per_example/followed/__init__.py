@@ -1,1 +1,0 @@
-"""Parameters whose use in the forward is followed in autograd's graph."""

@@ -1,1 +1,0 @@
-"""Parameters for which no formula of a layer is known."""
