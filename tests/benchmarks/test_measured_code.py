@@ -10,7 +10,7 @@ BENCHMARKS = ROOT / "benchmarks"
 MODULES = ("measured_code", "imported_code", "results_file")
 
 COUNTED = {
-    "hot_path": "run.py step_log.py recent_updates.py layer_sums.py recording.py transport/spool/disk_spool.py",
+    "hot_path": "run.py step_log.py recent_updates.py row_parts.py recording.py transport/spool/disk_spool.py",
     "ingest": "api/ingest/streams.py api/access/gate.py api/ingest/wire_schemas.py api/platform/body.py "
     "storage/series/group_pyramid.py serving.py",
     "series": "api/series/noise_scale.py api/access/gate.py services/series/series.py storage/series/series.py "

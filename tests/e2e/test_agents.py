@@ -29,7 +29,7 @@ import noisescale
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from noisescale.agents import serving
 from noisescale.agents.caller import Caller
-from noisescale.agents.formulas import FORMULAS
+from noisescale.agents.explaining import FORMULAS
 from noisescale.agents.server import make_server
 from noisescale.commands import main
 from noisescale.config import Config

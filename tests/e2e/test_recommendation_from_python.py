@@ -9,9 +9,8 @@ from torch import nn
 
 import noisescale
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
-from noisescale.ask.advisor import Advisor
+from noisescale.ask.advisor import Advisor, recommend_in_job
 from noisescale.ask.asking import NoAnswer, RecommendingServer
-from noisescale.ask.in_job import recommend_in_job
 from noisescale_core.advice.question import Question
 
 pytestmark = pytest.mark.processes

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import noisescale
-from noisescale.mirrors.shown_values import shown_values
+from noisescale.mirrors.mirroring import shown_values
 from noisescale.mirrors.trackers import open_mirror
 from noisescale.run import active_run
 from noisescale.window.recent_updates import NoiseScale, RecentUpdates

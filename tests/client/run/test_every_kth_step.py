@@ -8,7 +8,7 @@ from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.capture.duty_cycle import MAX_EVERY, NUM_TIMED, NUM_WARM_UP, ROUND, DutyCycle
-from noisescale.track.step_pace import StepPace
+from noisescale.track.step_counter import StepPace
 from noisescale.transport.wire import RunRecord
 from noisescale_core.estimators.flags import Flags
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client_runs import make_kept_run
-from noisescale.rows.layer_sums import BELOW, MAX_WAITING, LayerNorms, LayerSums, are_all_below, packed_columns
 from noisescale.rows.recording import TermSums
+from noisescale.rows.row_parts import BELOW, MAX_WAITING, LayerNorms, LayerSums, are_all_below, packed_columns
 from noisescale.rows.updates import has_finite_squares
 from noisescale_core.estimators.noise_scale import solve_two_batches, solve_unequal_groups, two_batch
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.capture.kinds.sign import SignKind
-from noisescale.notices.missing_estimates import why_no_estimate, why_no_terms
+from noisescale.notices.explanations import why_no_estimate, why_no_terms
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
 from noisescale_core.estimators.flags import Flags
 

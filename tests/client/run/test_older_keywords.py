@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import noisescale
-from noisescale.older import renewed
+from noisescale.options import renewed
 from noisescale.run import active_run
 from noisescale.run.run import Run
 
@@ -14,7 +14,7 @@ from noisescale.run.run import Run
 @pytest.fixture(autouse=True)
 def heard(caplog, tmp_path, monkeypatch):
     monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path))
-    monkeypatch.setattr("noisescale.older._notices._said", set())
+    monkeypatch.setattr("noisescale.options._notices._said", set())
     caplog.set_level(logging.INFO, logger="noisescale")
     return caplog
 

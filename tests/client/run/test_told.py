@@ -11,7 +11,7 @@ import torch
 
 import noisescale
 from client_runs import make_kept_run, make_model
-from noisescale import standard_error
+from noisescale import guard
 from noisescale.capture.data_parallel.job import OneProcess
 
 PLAIN_SCRIPT = """
@@ -84,7 +84,7 @@ def test_a_job_that_is_disabled_or_told_to_be_quiet_says_nothing(tmp_path):
 def plain_logging() -> logging.Logger:
     """A logger as in a script that has set up nothing: it knows no root, which has pytest's own handlers."""
     logger = logging.Logger("told")
-    standard_error.show(logger)
+    guard.show(logger)
     return logger
 
 
@@ -124,7 +124,7 @@ def test_a_root_above_warning_is_somebodys_choice(plain_logging, capsys, monkeyp
 def test_a_level_of_the_logger_itself_stays():
     logger = logging.Logger("told", logging.ERROR)
 
-    standard_error.show(logger)
+    guard.show(logger)
 
     assert logger.level == logging.ERROR
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from noisescale.shown.sparkline import HEIGHT, WIDTH, blocks, drawing
+from noisescale.shown import HEIGHT, WIDTH, blocks, drawing
 
 
 def test_the_least_value_is_the_lowest_block_and_the_largest_the_highest():

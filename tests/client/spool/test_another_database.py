@@ -2,8 +2,7 @@
 
 import pytest
 
-from noisescale import commands
-from noisescale.outbox import outbox
+from noisescale import commands, outbox
 from noisescale.transport.upload import late_delivery
 from noisescale.transport.upload.http import HttpServer
 from noisescale.transport.upload.late_delivery import KEPT_SECONDS, adopt

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from full_disk import FullDisk
-from noisescale import commands
-from noisescale.outbox import outbox
+from noisescale import commands, outbox
 from noisescale.transport.limits import Limits
 from noisescale.transport.spool import segment
 from noisescale.transport.spool.frames import encode, is_cut_short

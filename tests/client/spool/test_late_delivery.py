@@ -10,8 +10,7 @@ import time
 import pytest
 
 import noisescale
-from noisescale import commands
-from noisescale.outbox import outbox
+from noisescale import commands, outbox
 from noisescale.transport.spool.frames import encode
 from noisescale.transport.upload.answers import Answer
 from noisescale.transport.upload.http import HttpServer

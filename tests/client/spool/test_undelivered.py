@@ -7,10 +7,9 @@ import time
 import pytest
 
 from full_disk import FullDisk
-from noisescale import commands
+from noisescale import commands, outbox
 from noisescale.config import Config
-from noisescale.outbox import outbox
-from noisescale.outbox.outbox import Outbox
+from noisescale.outbox import Outbox
 from noisescale.transport.spool import segment
 from noisescale.transport.spool.frames import encode
 from noisescale.transport.upload import late_delivery

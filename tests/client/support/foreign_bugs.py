@@ -9,7 +9,7 @@ from unittest import mock
 
 import httpx
 
-from noisescale.outbox import outbox
+from noisescale import outbox
 from noisescale.transport.spool.stream_folder import StreamFolder
 from noisescale.transport.upload import http, late_delivery, uploader
 from noisescale.transport.upload.answers import Action, Answer, NextAction, cursor_in, decide

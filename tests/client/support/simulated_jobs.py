@@ -21,10 +21,10 @@ from unittest import mock
 
 import httpx
 
+from noisescale import outbox
 from noisescale.commands import sync
 from noisescale.config import Config
-from noisescale.outbox import outbox
-from noisescale.outbox.outbox import SPOOL, Outbox
+from noisescale.outbox import SPOOL, Outbox
 from noisescale.transport.upload.given_up_book import written_down
 from noisescale.transport.upload.http import HttpServer
 from noisescale.transport.wire import GroupRecord, MetricRecord, Record, RunRecord

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from types import ModuleType, SimpleNamespace
 from unittest import mock
 
+from noisescale import outbox
 from noisescale.commands import sync
-from noisescale.outbox import outbox
 from noisescale.transport.spool import disk_spool, segment, segments, stream_folder
 from noisescale.transport.upload import batch_size, heartbeat, late_delivery, uploader
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from noisescale import outbox
 from noisescale.commands import sync
-from noisescale.outbox import outbox
 from noisescale.transport.limits import Limits
 from noisescale.transport.spool import disk_spool, segments, spool, stream_folder, write_speed
 from noisescale.transport.upload import answers, batch_size, heartbeat, http, late_delivery, stream, uploader

@@ -9,8 +9,7 @@ from pydantic import Field
 from noisescale.agents import advice_parts
 from noisescale.agents.answering import answer, in_words
 from noisescale.agents.caller import Asked, Caller
-from noisescale.agents.reading_runs import RunName
-from noisescale.agents.run_parts import page_of
+from noisescale.agents.reading_runs import RunName, page_of
 from noisescale.agents.schemas_advice import Plan, Recommendation
 from noisescale.ask.asking import with_query
 from noisescale.stored.api import path_of

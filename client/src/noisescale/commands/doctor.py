@@ -9,7 +9,7 @@ from pathlib import Path
 
 from noisescale.commands.waiting import waiting
 from noisescale.config import Config
-from noisescale.outbox.outbox import SPOOL
+from noisescale.outbox import SPOOL
 from noisescale.transport.limits import Limits
 from noisescale.transport.spool.write_speed import SLOW_SECONDS, is_on_a_network
 from noisescale.transport.upload.http import HttpServer

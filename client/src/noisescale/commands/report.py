@@ -14,7 +14,7 @@ from noisescale.ask.asking import with_query
 from noisescale.commands.question_options import NAMES, add_question_options, given_options, number
 from noisescale.commands.records_as_server import NoServerHere, OnServer, records_as_server, run_of
 from noisescale.config import Config
-from noisescale.outbox.outbox import SPOOL
+from noisescale.outbox import SPOOL
 from noisescale.stored.api import Api, Refused
 from noisescale.stored.finding import NotFound, as_id, find_run, in_address
 from noisescale.transport.spool.stream_folder import StreamFolder

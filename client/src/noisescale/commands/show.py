@@ -10,7 +10,7 @@ from noisescale.commands.on_server import add_url, ask_server
 from noisescale.commands.open_page import page_of
 from noisescale.commands.question_options import add_question_options, given_options
 from noisescale.commands.terminal import Terminal, printable, tell
-from noisescale.shown.sparkline import blocks
+from noisescale.shown import blocks
 from noisescale.stored import words
 from noisescale.stored.api import Api, path_of
 from noisescale.stored.finding import StoredRun, find_run

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.config import Config, without_password
-from noisescale.outbox.last_words import end_of_a_killed_job
+from noisescale.outbox import end_of_a_killed_job
 from noisescale.transport.spool.stream_folder import StreamFolder
 from noisescale.transport.upload.database_behind import DatabaseBehind
 from noisescale.transport.upload.http import HttpServer

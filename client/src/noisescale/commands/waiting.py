@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from noisescale.config import Config
-from noisescale.outbox.last_words import REASONS, end_of_a_killed_job
-from noisescale.outbox.outbox import SPOOL
+from noisescale.outbox import REASONS, SPOOL, end_of_a_killed_job
 from noisescale.transport.spool.stream_folder import StreamFolder
 from noisescale.transport.upload.given_up_book import book_of, written_down
 from noisescale.transport.upload.late_delivery import has_arrived, num_waiting_in

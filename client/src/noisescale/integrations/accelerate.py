@@ -15,8 +15,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from noisescale.guard import never_raises
-from noisescale.older import renewed
-from noisescale.options import Loss
+from noisescale.options import Loss, renewed
 from noisescale.run import active_run
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError

@@ -16,12 +16,10 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from noisescale.capture.hooks.hooks import leading_dimension
 from noisescale.guard import Faults, Notices, never_raises
-from noisescale.integrations.after_backward import after_backward
-from noisescale.integrations.forward_hook import ForwardHook, output_tensors
 from noisescale.integrations.item_counts import count_labels, count_rows, shifts_labels, takes_item_count
-from noisescale.mirrors.shown_values import shown_values
-from noisescale.older import renewed
-from noisescale.options import Loss, Machine
+from noisescale.integrations.training_hooks import ForwardHook, after_backward, output_tensors
+from noisescale.mirrors.mirroring import shown_values
+from noisescale.options import Loss, Machine, renewed
 from noisescale.run import active_run
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError

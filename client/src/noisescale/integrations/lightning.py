@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from noisescale.guard import Faults, never_raises
-from noisescale.mirrors.shown_values import shown_values
-from noisescale.older import renewed
-from noisescale.options import Loss, Machine
+from noisescale.mirrors.mirroring import shown_values
+from noisescale.options import Loss, Machine, renewed
 from noisescale.run import active_run
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError

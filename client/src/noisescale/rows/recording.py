@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-from noisescale.rows.layer_sums import LayerSums
-from noisescale.rows.path_part import PathPart
+from noisescale.rows.row_parts import LayerSums, PathPart
 from noisescale.rows.updates import Update
 from noisescale.transport.wire import GroupRecord, Measurement
 from noisescale_core.estimators.flags import Flags

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
 from noisescale.capture.sums.step_norms import StepNorms
-from noisescale.rows.layer_sums import BELOW, LayerNorms, TermsOf, are_all_below, packed_columns
-from noisescale.rows.path_part import PathPart
+from noisescale.rows.row_parts import BELOW, LayerNorms, PathPart, TermsOf, are_all_below, packed_columns
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.heterogeneity import are_duplicates

@@ -12,8 +12,7 @@ from noisescale.description import RunDescription
 from noisescale.guard import announce
 from noisescale.kernels.preference import PREFERENCE
 from noisescale.mirrors.trackers import Mirror, open_mirror
-from noisescale.older import inside, renewed, takes_older
-from noisescale.options import Delivery, Machine, Units
+from noisescale.options import Delivery, Machine, Units, inside, renewed, takes_older
 from noisescale.run.run import FINISH_SECONDS, Run
 
 if TYPE_CHECKING:

@@ -15,13 +15,12 @@ from noisescale.description import RunDescription
 from noisescale.guard import Faults, never_raises
 from noisescale.mirrors.mirroring import Mirroring
 from noisescale.mirrors.trackers import Mirror
-from noisescale.older import inside, takes_older
-from noisescale.options import Arithmetic, Loss
-from noisescale.outbox.outbox import Outbox
-from noisescale.run import open_runs
+from noisescale.options import Arithmetic, Loss, inside, takes_older
+from noisescale.outbox import Outbox
+from noisescale.run import ending
+from noisescale.run.ending import result_line
 from noisescale.run.log_calls import LogCalls
-from noisescale.run.result_line import result_line
-from noisescale.track.metric_history import MetricHistory
+from noisescale.track.measured_run import MetricHistory
 from noisescale.track.recorder import OpenOutbox, Recorder
 from noisescale.track.recorders import Recorders
 from noisescale.transport.wire import RunRecord
@@ -82,7 +81,7 @@ class Run(LogCalls):
         self._clippings: dict[str | None, Clipping] = {}
         self.is_recording = self._main.is_recording
         if self.is_recording:
-            open_runs.add(self)
+            ending.add(self)
 
     def _open_own_outbox(self, run_id: str, describe: Callable[[], RunRecord]) -> Outbox:
         return Outbox(run_id, self.config, describe, self.faults.report)
@@ -211,7 +210,7 @@ class Run(LogCalls):
             judge_rate=judge_rate,
         )
         if self.is_recording:
-            open_runs.end_those_of(model, but=self)
+            ending.end_those_of(model, but=self)
             self._recorders.start(
                 model, optimizer, name, lambda recorder: recorder.start_watch(model, optimizer, options, log_every)
             )
@@ -376,7 +375,7 @@ class Run(LogCalls):
         for recorder in self._recorders.all():
             self._do(functools.partial(self._finish, recorder, status, timeout_seconds))
         self.is_finished, self.is_recording = True, False
-        open_runs.discard(self)
+        ending.discard(self)
 
     def _finish(self, recorder: Recorder, status: str, timeout_seconds: float) -> None:
         where = recorder.finish(status, timeout_seconds)

@@ -11,22 +11,20 @@ from noisescale.description import RunDescription, checked_metric_name
 from noisescale.guard import Faults, Notices
 from noisescale.mirrors.mirroring import Mirroring
 from noisescale.notices.explanations import SUMMED, is_sum
-from noisescale.outbox.outbox import Outbox, Whereabouts
+from noisescale.outbox import Outbox, Whereabouts
 from noisescale.rows.updates import LoggedStep, Update, plain_number
 from noisescale.track.further_kinds import FurtherKinds
 from noisescale.track.given_log import GivenLog
-from noisescale.track.kept_path import keeper_of
-from noisescale.track.measured_run import MeasuredRun
-from noisescale.track.metric_history import MetricHistory
+from noisescale.track.measured_run import MeasuredRun, MetricHistory
 from noisescale.track.one_at_a_time import one_at_a_time
+from noisescale.track.path_log import keeper_of
 from noisescale.track.results import Results
 from noisescale.track.step_counter import checked_step
 from noisescale.track.step_log import StepLog
 from noisescale.track.stream_description import StreamDescription
 from noisescale.track.watching import Watching
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
-from noisescale.window.outlook import Outlook
-from noisescale.window.recent_updates import NoiseScale
+from noisescale.window.recent_updates import NoiseScale, Outlook
 from noisescale.window.standing import Standing
 from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict
 from noisescale_core.errors import ConfigError

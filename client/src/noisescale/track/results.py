@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 from noisescale.description import RunDescription
 from noisescale.guard import Notices
-from noisescale.notices.explanations import way_to_measure
-from noisescale.notices.missing_estimates import why_no_estimate
-from noisescale.track.further_kinds import FurtherKinds
-from noisescale.track.kind_series import KindSeries
+from noisescale.notices.explanations import way_to_measure, why_no_estimate
+from noisescale.track.further_kinds import FurtherKinds, KindSeries
 from noisescale.track.measured_run import MeasuredRun
 from noisescale.track.step_log import StepLog
 from noisescale.track.stream_description import StreamDescription

@@ -2,10 +2,95 @@
 
 import math
 import operator
+from collections import deque
+from statistics import median_high
 
+from noisescale.guard import Notices
+from noisescale.rows.updates import Update
+from noisescale_core.advice.parts.reasons import OF_FLAGS, code_of
 from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.step_sizes import SEEN, batch_in_use, is_far_smaller
+
+MARK_EVERY = 50
+"""Steps between two marks: the pace is that of the last 50 to 100 steps."""
 
 LARGEST = 1 << 53
+
+
+# The sizes of a run's steps: the batch in use, and which steps are too small to tell anything beside the others.
+
+
+class RecentSizes:
+    """The sizes of the last steps.
+
+    Args:
+        notices: Says once that a step is left out.
+    """
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._seen: deque[float] = deque(maxlen=SEEN)
+        self._kept: deque[float] = deque(maxlen=SEEN)
+        self._newest: float | None = None
+
+    @property
+    def batch_in_use(self) -> float | None:
+        """Examples of a step as they are now; None while unknown."""
+        return batch_in_use(self._kept)
+
+    def see(self, update: Update) -> Update:
+        """The update, without its terms where it has far fewer examples than most steps."""
+        size = update.global_batch
+        if size is None:
+            return update
+        if update.terms is None:
+            self._kept.append(size)
+            return update
+        self._seen.append(size)
+        # nearly all steps are as the one before, and that is all they pay
+        if size != self._newest and is_far_smaller(size, self._seen):
+            self._say(size)
+            return update._replace(terms=None, layers=None, flags=update.flags | Flags.SMALLER_STEP)
+        self._newest = size
+        self._kept.append(size)
+        return update
+
+    def _say(self, size: float) -> None:
+        words = OF_FLAGS[Flags.SMALLER_STEP].warning.format(size=f"{size:,g}", usual=f"{median_high(self._seen):,g}")
+        self._notices.once(code_of(Flags.SMALLER_STEP), words)
+
+
+# How long an optimizer step takes lately.
+
+
+class StepPace:
+    """The time from one logged step to another, by two marks that move along."""
+
+    def __init__(self) -> None:
+        self._older: tuple[int, float] | None = None
+        self._newer: tuple[int, float] | None = None
+        self._last: tuple[int, float] | None = None
+
+    def see(self, step: int, seconds: float) -> None:
+        """A step was logged.
+
+        Args:
+            step: Its number.
+            seconds: When, by any clock.
+        """
+        self._last = step, seconds
+        if self._newer is None or step < self._newer[0]:
+            self._older = self._newer = self._last
+        elif step - self._newer[0] >= MARK_EVERY:
+            self._older, self._newer = self._newer, self._last
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """None before the second step."""
+        if self._older is None or self._last is None or self._last[0] == self._older[0]:
+            return None
+        return max(0.0, self._last[1] - self._older[1]) / (self._last[0] - self._older[0])
 
 
 class StepCounter:

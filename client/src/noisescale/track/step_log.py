@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
 from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update, is_weighted
-from noisescale.notices.neighbour_check import NeighbourCheck
-from noisescale.notices.order_check import OrderCheck
-from noisescale.notices.rank_check import RankCheck
-from noisescale.notices.weighting_check import WeightingCheck
+from noisescale.notices.step_checks import NeighbourCheck, OrderCheck, RankCheck, WeightingCheck
 from noisescale.rows.recording import Recording
 from noisescale.rows.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
-from noisescale.track.kept_path import PathKeeper
-from noisescale.track.path_log import PathLog
-from noisescale.track.step_counter import StepCounter, checked_size
-from noisescale.track.step_pace import StepPace
-from noisescale.track.step_sizes import RecentSizes
+from noisescale.track.path_log import PathKeeper, PathLog
+from noisescale.track.step_counter import RecentSizes, StepCounter, StepPace, checked_size
 from noisescale.transport.wire import Record
 from noisescale.window.divergence import FiniteWatch
 from noisescale.window.recent_updates import RecentUpdates

@@ -2,10 +2,12 @@
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from noisescale.capture.per_example.left_out import percent
-from noisescale.notices.missing_estimates import why_no_estimate
+from noisescale.guard import Notices
+from noisescale.notices.explanations import why_no_estimate
 from noisescale.notices.readable import readable, readable_seconds, several
 from noisescale_core.advice.early import Early
 from noisescale_core.advice.parts.reasons import words_of
@@ -238,3 +240,28 @@ def _first_with_longer_window(length: int) -> int:
     while _window_updates(num_updates) <= length:
         num_updates += 1
     return num_updates
+
+
+# Says how long it takes until the noise scale is resolved, and when it is.
+
+
+class Outlook:
+    """Looks after 16 updates, 32, 64 and so on: what is foretold changes with the logarithm of what is known.
+
+    Attributes:
+        next: Updates at the next look.
+    """
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self.next = MIN_UPDATES
+        self._has_said_resolved = False
+
+    def look(self, num_updates: int, noise_scale: Callable[[], NoiseScale]) -> None:
+        """Say where the run stands, if it is time to."""
+        if num_updates < self.next or self._has_said_resolved:
+            return
+        self.next = 2 * num_updates
+        now = noise_scale()
+        self._has_said_resolved = now.state == "resolved" and now.early is None  # what is early is said again
+        self._notices.say(f"noise scale after {num_updates} measured steps: {now}")

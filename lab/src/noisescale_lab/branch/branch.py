@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from noisescale.guard import announce
-from noisescale.older import inside, takes_older
+from noisescale.options import inside, takes_older
 from noisescale.run import active_run
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError

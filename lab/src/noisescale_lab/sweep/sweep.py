@@ -9,8 +9,7 @@ from typing import Literal
 
 from noisescale.config import Config
 from noisescale.guard import announce, warnings_alone
-from noisescale.older import inside, takes_older
-from noisescale.options import Delivery
+from noisescale.options import Delivery, inside, takes_older
 from noisescale_core.errors import ConfigError
 from noisescale_lab.sweep.question import Question, seeds_of, targets_of
 from noisescale_lab.sweep.rate_search import BestRate, Score, best_of, search

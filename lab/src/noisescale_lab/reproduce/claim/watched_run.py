@@ -12,7 +12,7 @@ import torch
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.outbox.outbox import Outbox, Whereabouts
+from noisescale.outbox import Outbox, Whereabouts
 from noisescale.run.run import Run
 from noisescale.transport.wire import Measurement, Record, RunRecord
 from noisescale_lab.reproduce.claim.plain_model import flat_parameters, plain_model, plain_optimizer

@@ -1,8 +1,4 @@
-"""Sums over steps of each layer's terms: 150 layers at each step cost the training some microseconds.
-
-A step is packed and put aside, and sixteen are added up together: with numpy where the job has loaded it, which is
-twenty times as fast. Either way does the same operations in the same order, so the sums are the same to the last bit.
-"""
+"""What a row holds besides its own terms: the sums of each layer, and what it says of the path of the parameters."""
 
 import struct
 import sys
@@ -130,3 +126,43 @@ def added_with_numpy(
             total += moment
     found: Sums = total.tolist()
     return found
+
+
+# What a row says of the path of the parameters.
+
+
+class PathPart(NamedTuple):
+    """What is new of the path since the last row, in the order of the wire format.
+
+    Attributes:
+        num_updates: Updates that the sums are of.
+        sum_sq_norm: Σ |u|² over them.
+        variance: Of that sum.
+        sq_distance: |θ - θ_0|² after the last of them; None where it is not known.
+        start: Number of the step whose update was the first since θ_0.
+        momentum: Of the optimizer.
+    """
+
+    num_updates: int
+    sum_sq_norm: float
+    variance: float
+    sq_distance: float | None
+    start: int
+    momentum: float
+
+    def then(self, later: "PathPart") -> "PathPart":
+        """Both as one; of another path the later one alone.
+
+        Args:
+            later: What came after it.
+        """
+        if later.start != self.start:
+            return later
+        return PathPart(
+            self.num_updates + later.num_updates,
+            self.sum_sq_norm + later.sum_sq_norm,
+            self.variance + later.variance,
+            self.sq_distance if later.sq_distance is None else later.sq_distance,
+            later.start,
+            later.momentum,
+        )

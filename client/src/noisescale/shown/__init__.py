@@ -1,1 +1,0 @@
-"""How numbers are drawn in a terminal and in a notebook, without a library of its own."""
