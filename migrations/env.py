@@ -8,28 +8,24 @@ from alembic import context
 from sqlalchemy import Connection, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from noisescale_server.storage import baselines, comments, defaults, reproductions, views
 from noisescale_server.storage.access import tables as access_tables
 from noisescale_server.storage.alerts import tables as alert_tables
-from noisescale_server.storage.baselines import table as baselines_table
-from noisescale_server.storage.comments import table as comments_table
-from noisescale_server.storage.defaults import table as defaults_table
-from noisescale_server.storage.platform import reproduction_table as reproduction_table
 from noisescale_server.storage.platform import row_tables
 from noisescale_server.storage.platform.engine import async_url
 from noisescale_server.storage.platform.placement import ONE_CONNECTION_A_NODE, place
 from noisescale_server.storage.platform.tables import Table
-from noisescale_server.storage.retention import table as retention_table
-from noisescale_server.storage.views import table as views_table
+from noisescale_server.storage.retention import rows as retention
 
 assert access_tables, "its classes belong to the same metadata"
 assert alert_tables, "the same"
-assert baselines_table, "the same"
-assert comments_table, "the same"
-assert defaults_table, "the same"
-assert reproduction_table, "the same"
-assert retention_table, "the same"
+assert baselines, "the same"
+assert comments, "the same"
+assert defaults, "the same"
+assert reproductions, "the same"
+assert retention, "the same"
 assert row_tables, "the same"
-assert views_table, "the same"
+assert views, "the same"
 
 PARTITION = re.compile(r"measurement_p\d\d")
 

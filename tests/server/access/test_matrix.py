@@ -24,8 +24,8 @@ from noisescale_server.app import ROUTERS
 from noisescale_server.services.access import sharing
 from noisescale_server.services.access.access import LOCAL
 from noisescale_server.services.alerts import managing
+from noisescale_server.storage import views as view_rows
 from noisescale_server.storage.alerts import rows as alert_rows
-from noisescale_server.storage.views import rows as view_rows
 from principals import OURS, THEIRS, Team, new_key, new_person, running_team
 from reproduction_bodies import claim_body
 from stored_runs import resolved, store_run

@@ -16,8 +16,8 @@ from factories import make_batch, make_measurements, make_run
 from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.recommendation import decisions
 from noisescale_server.services.series.whole_run import WholeRuns
+from noisescale_server.storage import recommendation as run_decisions
 from noisescale_server.storage.platform.tables import Run
-from noisescale_server.storage.recommendation import decisions as run_decisions
 from stored_runs import judge_all, resolved, store_run
 
 WORDS = (

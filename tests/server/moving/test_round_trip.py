@@ -20,8 +20,8 @@ from noisescale_server.cli import moving
 from noisescale_server.process.settings import Settings
 from noisescale_server.services.ingest import ledger
 from noisescale_server.services.retention import rounds
-from noisescale_server.storage.moving import rows
-from noisescale_server.storage.moving.tables import NAMES, OF_PROJECT, columns_of, key_of
+from noisescale_server.storage import moving as rows
+from noisescale_server.storage.moving import NAMES, OF_PROJECT, columns_of, key_of
 from reproduction_bodies import claim_body
 
 PROJECT = "vision/größe"

@@ -6,17 +6,17 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.storage import baselines as baselines_table
+from noisescale_server.storage import comments as comments_table
+from noisescale_server.storage import defaults as defaults_table
+from noisescale_server.storage import reproductions as reproduction_table
+from noisescale_server.storage import views as views_table
 from noisescale_server.storage.access import tables as access_tables
 from noisescale_server.storage.alerts import tables as alert_tables
-from noisescale_server.storage.baselines import table as baselines_table
-from noisescale_server.storage.comments import table as comments_table
-from noisescale_server.storage.defaults import table as defaults_table
 from noisescale_server.storage.platform import placement, row_tables
-from noisescale_server.storage.platform import reproduction_table as reproduction_table
 from noisescale_server.storage.platform.placement import column_of_run
 from noisescale_server.storage.platform.tables import Table
-from noisescale_server.storage.retention import table as retention_table
-from noisescale_server.storage.views import table as views_table
+from noisescale_server.storage.retention import rows as retention_table
 
 OF_A_RUN = {
     "stream", "stream_loss", "measurement", "rollup", "metric", "group_measurement", "group_rollup", "run_author",

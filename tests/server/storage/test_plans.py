@@ -17,12 +17,12 @@ from sqlalchemy import event, make_url, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 
 from noisescale_server.embedded import EmbeddedPostgres
+from noisescale_server.storage import telemetry
 from noisescale_server.storage.alerts import watched
 from noisescale_server.storage.platform.engine import create_engine
 from noisescale_server.storage.runs import listing, queries
 from noisescale_server.storage.runs.filters import RunFilter
 from noisescale_server.storage.runs.listing import After, Sort
-from noisescale_server.storage.telemetry import live_runs
 
 NOW = datetime.now(UTC)
 SMALL = {"project", "task", "sweep"}
@@ -176,7 +176,7 @@ async def test_a_list_whose_index_is_gone_is_told(
     ("statement", "parameters"),
     [
         (watched._RUNS, ([uuid4()], NOW - timedelta(days=1), NOW, NOW - timedelta(days=1))),
-        (live_runs._NEWEST, (None, NOW - timedelta(minutes=1), 50, NOW - timedelta(minutes=2))),
+        (telemetry._NEWEST, (None, NOW - timedelta(minutes=1), 50, NOW - timedelta(minutes=2))),
     ],
     ids=["what alerts watch", "live runs in the metrics"],
 )

@@ -20,8 +20,8 @@ from noisescale_server.process.settings import Settings
 from noisescale_server.services.platform import durability
 from noisescale_server.services.platform.errors import DatabaseNotDurable
 from noisescale_server.storage.access.visibility import session_factory
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 from noisescale_server.storage.platform.engine import create_engine
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for what add_subparsers() returns
 

@@ -11,7 +11,7 @@ from noisescale_server.app import shipped_migrations
 from noisescale_server.cli.commands import DatabaseNotReadyError, Subparsers, add_data_dir, reporting
 from noisescale_server.cli.upkeep import in_transaction, kept_database
 from noisescale_server.process.settings import Settings
-from noisescale_server.storage.moving import rows
+from noisescale_server.storage import moving
 from noisescale_server.storage.platform import schema_version
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def export(settings: Settings, *, project: str, folder: Path) -> int:
 
     async def work(database_url: str) -> dict[str, int]:
         revision = await _revision(database_url)
-        async with rows.connected(database_url) as connection:
+        async with moving.connected(database_url) as connection:
             return await projects.export(connection, project, folder, revision=revision)
 
     try:
@@ -74,7 +74,7 @@ def take_in(settings: Settings, *, folder: Path) -> int:
 
     async def work(database_url: str) -> "TakenIn":
         await _revision(database_url)
-        async with rows.connected(database_url) as connection:
+        async with moving.connected(database_url) as connection:
             return await projects.take_in(connection, folder)
 
     try:

@@ -33,8 +33,8 @@ from noisescale_server.services.ingest import going_back, ledger
 from noisescale_server.services.ingest.going_back import BegunAgain
 from noisescale_server.services.ingest.ledger import Audit
 from noisescale_server.storage.access.visibility import session_factory
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 from noisescale_server.storage.platform.engine import create_engine
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
 
 T = TypeVar("T")
 

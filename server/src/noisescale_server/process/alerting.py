@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from noisescale_server.services.alerts import delivering, watch
 from noisescale_server.services.alerts.delivering import Post
 from noisescale_server.storage.alerts import late, rows
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 SECONDS_BETWEEN_LOOKS = 10.0
 SECONDS_BETWEEN_DELIVERIES = 1.0

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from noisescale_server.process.own_metrics import ProcessMetrics
 from noisescale_server.services.retention import rounds
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 SECONDS_BETWEEN_ROUNDS = 30.0
 SECONDS_BETWEEN_LOOKS_AT_RUNS = 600.0

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.recommendation import decisions
 from noisescale_server.services.series.whole_run import WholeRuns
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 SECONDS_BETWEEN_ROUNDS = 1.0
 SECONDS_FOR_WINDOWS = 0.2

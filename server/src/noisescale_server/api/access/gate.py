@@ -22,7 +22,7 @@ from noisescale_server.process.client_address import client_address, counted_as
 from noisescale_server.process.own_metrics import ProcessMetrics
 from noisescale_server.services.access.access import Principal, Right
 from noisescale_server.services.platform.errors import DomainError, NotAllowed, NotAuthenticated, refuse
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 LOGIN: Final = frozenset({"/login", "/login/start", "/login/back", "/shared"})
 PUBLIC: Final = LOGIN | {"/livez", "/readyz", "/logout", "/_favicon.ico"}

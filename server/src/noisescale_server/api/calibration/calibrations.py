@@ -21,8 +21,8 @@ from noisescale_server.api.sweeps.schemas import BatchSize, Value
 from noisescale_server.services.calibration import exchange as exchange
 from noisescale_server.services.calibration.exchange import Carried
 from noisescale_server.services.sweeps.sweeps import AnyKind
-from noisescale_server.storage.calibration.calibration import IMPORTED, StoredCalibration
-from noisescale_server.storage.sweeps.sweeps import NewSweep
+from noisescale_server.storage.calibration import IMPORTED, StoredCalibration
+from noisescale_server.storage.sweeps import NewSweep
 
 # a name may hold slashes
 router = APIRouter(prefix="/projects/{project:path}/calibrations", tags=["sweeps"])

@@ -14,7 +14,7 @@ from noisescale_server.api.platform.deps import CONTROL_CHARACTERS, Now, ReadSes
 from noisescale_server.api.platform.schemas import Answer, Body, refuse_blank, refuse_unprintable
 from noisescale_server.services.access.access import Principal
 from noisescale_server.services.comments import comments
-from noisescale_server.storage.comments.table import RunComment
+from noisescale_server.storage.comments import RunComment
 from noisescale_server.storage.runs.listing import Sort
 
 router = APIRouter(prefix="/runs/{run_id}/comments", tags=["runs"])

@@ -15,7 +15,7 @@ from noisescale_server.api.platform.deps import ReadSession, Text
 from noisescale_server.api.platform.schemas import Answer
 from noisescale_server.services.comparison import equal_loss
 from noisescale_server.services.comparison.equal_loss import ComparedRun, KnownWindows
-from noisescale_server.storage.comparison.comparison import SizedTask
+from noisescale_server.storage.comparison import SizedTask
 
 router = APIRouter(tags=["comparison"])
 

@@ -58,7 +58,7 @@ from noisescale_server.services.platform.errors import (
     TooManyStreams,
     ViewNotFound,
 )
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 log = logging.getLogger(__name__)
 

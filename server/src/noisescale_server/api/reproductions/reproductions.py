@@ -17,7 +17,7 @@ from noisescale_server.api.reproductions.schemas import (
     WrittenReproduction,
 )
 from noisescale_server.services.reproductions import reproductions
-from noisescale_server.storage.reproductions.reproductions import Kind, ReproductionRow
+from noisescale_server.storage.reproductions import Kind, ReproductionRow
 
 router = APIRouter(prefix="/reproductions", tags=["reproductions"])
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from noisescale_server.api.platform.deps import MAX_INT64
 from noisescale_server.api.platform.schemas import Answer, Body, Name
-from noisescale_server.storage.reproductions.reproductions import Kind
+from noisescale_server.storage.reproductions import Kind
 
 MAX_CONTENT_BYTES = 1024 * 1024
 """As JSON; eight tasks of a quick run took 96 kB."""

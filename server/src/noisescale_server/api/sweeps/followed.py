@@ -5,7 +5,7 @@ from statistics import NormalDist
 from uuid import UUID
 
 from noisescale_server.api.platform.schemas import Answer
-from noisescale_server.storage.calibration.followed import HELD_AGAINST, STEPS
+from noisescale_server.storage.calibration import HELD_AGAINST, STEPS
 from noisescale_server.storage.platform.tables import Calibration, Sweep
 
 LEVEL = 0.95

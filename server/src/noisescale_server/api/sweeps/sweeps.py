@@ -27,7 +27,7 @@ from noisescale_server.services.calibration import calibration
 from noisescale_server.services.sweeps import sweeps
 from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, GivenRun, Kind, SweepView
 from noisescale_server.storage.platform.tables import Calibration, Sweep, SweepRun
-from noisescale_server.storage.sweeps.sweeps import NewSweep, SweepFilter, SweepRow, called
+from noisescale_server.storage.sweeps import NewSweep, SweepFilter, SweepRow, called
 
 router = APIRouter(prefix="/sweeps", tags=["sweeps"])
 

@@ -36,7 +36,7 @@ from noisescale_server.services.tasks import tasks
 from noisescale_server.services.tasks.advice import TaskAdvice, ToTarget
 from noisescale_server.services.tasks.evidence import TaskSweep
 from noisescale_server.services.tasks.tasks import TaskSummary
-from noisescale_server.storage.sweeps.sweeps import called
+from noisescale_server.storage.sweeps import called
 
 # a name may hold slashes
 router = APIRouter(prefix="/projects/{project:path}/tasks", tags=["tasks"])

@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 
 from noisescale_server.process.own_metrics import ProcessMetrics, build_info
 from noisescale_server.services.telemetry.snapshot import Snapshot
-from noisescale_server.storage.telemetry.live_runs import LiveRun
+from noisescale_server.storage.telemetry import LiveRun
 
 OF_A_RUN: Final = ("run",)
 """Label of every figure of a run; project, task and name stand in noisescale_run_info alone, to be joined by it."""

@@ -15,7 +15,7 @@ from noisescale_server.services.access.access import Projects
 from noisescale_server.services.telemetry import snapshot
 from noisescale_server.services.telemetry.snapshot import Snapshot
 from noisescale_server.storage.access.visibility import KEY
-from noisescale_server.storage.platform.errors import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger(__name__)

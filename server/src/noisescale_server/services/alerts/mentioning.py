@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.alerts.watch import rule_of
 from noisescale_server.storage.alerts import outbox, rows
-from noisescale_server.storage.comments.table import RunComment
+from noisescale_server.storage.comments import RunComment
 from noisescale_server.storage.platform.tables import Run
 
 LONGEST_QUOTE: Final = 300

@@ -32,8 +32,8 @@ from noisescale_server.services.series.history import Moment
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.sparklines import Sparkline
 from noisescale_server.services.series.whole_run import WholeRuns
+from noisescale_server.storage import comments
 from noisescale_server.storage.alerts import late, past_runs
-from noisescale_server.storage.comments import rows as comments
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import SIMPLE

@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.services.access import audit
 from noisescale_server.services.access.access import Principal
 from noisescale_server.services.platform.errors import ProjectNotFound, RunNotFound, refuse
+from noisescale_server.storage import baselines
 from noisescale_server.storage.access import belonging
-from noisescale_server.storage.baselines import rows
 from noisescale_server.storage.runs import queries as run_queries
 
 
@@ -29,7 +29,7 @@ async def of_project(session: AsyncSession, project: str) -> Baseline | None:
     Raises:
         ProjectNotFound: When there is no such project.
     """
-    found = await rows.get(session, await _id_of(session, project))
+    found = await baselines.get(session, await _id_of(session, project))
     row = None if found is None else await run_queries.get_row(session, found.run_id)
     return None if found is None or row is None else Baseline(found.run_id, row.run.name, found.pinned_at)
 
@@ -49,7 +49,7 @@ async def pin(session: AsyncSession, by: Principal, project: str, run_id: UUID, 
         raise RunNotFound(run_id)
     if row.run.project_id != project_id:
         raise refuse("run_id", f"is a run of project {row.project!r}: pin one of {project!r}", str(run_id))
-    await rows.pin(session, project_id, run_id, now)
+    await baselines.pin(session, project_id, run_id, now)
     await audit.note(session, by, "baseline pinned", project_id=project_id, run=str(run_id))
     return Baseline(run_id, row.run.name, now)
 
@@ -61,7 +61,7 @@ async def unpin(session: AsyncSession, by: Principal, project: str) -> None:
         ProjectNotFound: When there is no such project.
     """
     project_id = await _id_of(session, project)
-    run_id = await rows.unpin(session, project_id)
+    run_id = await baselines.unpin(session, project_id)
     if run_id is not None:
         await audit.note(session, by, "baseline unpinned", project_id=project_id, run=str(run_id))
 

@@ -17,10 +17,9 @@ from noisescale_server.services.sweeps import gathered, noise_scale_behind, swee
 from noisescale_server.services.sweeps.measured import MeasuredSweep, last_step, measure
 from noisescale_server.services.sweeps.noise_scale_behind import Behind, RunBehind
 from noisescale_server.services.sweeps.sweeps import GivenRun, SweepView
-from noisescale_server.storage.calibration import calibration as storage
-from noisescale_server.storage.calibration import followed as followed_rows
-from noisescale_server.storage.calibration.calibration import NewCalibration
-from noisescale_server.storage.calibration.followed import FOLLOWED
+from noisescale_server.storage import calibration as followed_rows
+from noisescale_server.storage import calibration as storage
+from noisescale_server.storage.calibration import FOLLOWED, NewCalibration
 from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.tables import Calibration, Sweep
 

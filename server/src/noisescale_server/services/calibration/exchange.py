@@ -11,11 +11,10 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.platform.errors import ProjectNotFound, refuse
-from noisescale_server.storage.calibration import calibration as storage
-from noisescale_server.storage.calibration.calibration import IMPORTED, NewCalibration, StoredCalibration
-from noisescale_server.storage.sweeps import sweeps
-from noisescale_server.storage.sweeps.sweeps import NewSweep
-from noisescale_server.storage.tasks import tasks
+from noisescale_server.storage import calibration as storage
+from noisescale_server.storage import sweeps, tasks
+from noisescale_server.storage.calibration import IMPORTED, NewCalibration, StoredCalibration
+from noisescale_server.storage.sweeps import NewSweep
 
 MAX_AT_ONCE = 1_000
 """Calibrations of one request; a project with more is exported in pages."""

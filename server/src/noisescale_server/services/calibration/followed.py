@@ -34,16 +34,14 @@ from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import noise_scale_behind, steady_batch
 from noisescale_server.services.sweeps.gathered import MOST_RUNS, rest_of
 from noisescale_server.services.sweeps.measured import MeasuredSweep
-from noisescale_server.storage.calibration import calibration as calibrations
-from noisescale_server.storage.calibration import followed as storage
-from noisescale_server.storage.calibration.calibration import IMPORTED, NewCalibration
-from noisescale_server.storage.calibration.followed import FOLLOWED, HELD_AGAINST, STEPS
-from noisescale_server.storage.comparison import comparison
-from noisescale_server.storage.comparison.comparison import MeasuredRun
+from noisescale_server.storage import calibration as calibrations
+from noisescale_server.storage import calibration as storage
+from noisescale_server.storage import comparison, sweeps
+from noisescale_server.storage.calibration import FOLLOWED, HELD_AGAINST, IMPORTED, STEPS, NewCalibration
+from noisescale_server.storage.comparison import MeasuredRun
 from noisescale_server.storage.platform.tables import Run, Sweep
 from noisescale_server.storage.runs import runs
-from noisescale_server.storage.sweeps import sweeps
-from noisescale_server.storage.sweeps.sweeps import NewSweep
+from noisescale_server.storage.sweeps import NewSweep
 
 MAX_RUNS = 48
 """Held against one sweep, the newest: each is a read of its metric and of 40 windows."""

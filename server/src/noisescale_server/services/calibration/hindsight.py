@@ -21,7 +21,7 @@ from noisescale_core.estimators.looks import Look, steps_of
 from noisescale_server.analysis.robust import interval_of_share
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.live import LiveSeries
-from noisescale_server.storage.calibration import calibration
+from noisescale_server.storage import calibration
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import SIMPLE

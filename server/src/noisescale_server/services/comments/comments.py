@@ -13,9 +13,9 @@ from noisescale_server.services.access.access import Principal, Right
 from noisescale_server.services.alerts import mentioning
 from noisescale_server.services.comments.mentions import mentioned
 from noisescale_server.services.platform.errors import CommentNotFound, NotAllowed, RunNotFound, refuse
+from noisescale_server.storage import comments as rows
 from noisescale_server.storage.access import people
-from noisescale_server.storage.comments import rows
-from noisescale_server.storage.comments.table import RunComment
+from noisescale_server.storage.comments import RunComment
 from noisescale_server.storage.runs import queries as run_queries
 from noisescale_server.storage.runs.queries import RunRow
 

@@ -23,8 +23,8 @@ from noisescale_server.services.platform.errors import SweepNotFound
 from noisescale_server.services.series import averages as task_averages
 from noisescale_server.services.sweeps import measured as measured_sweep
 from noisescale_server.services.sweeps.measured import MeasuredSweep, RunToTarget
-from noisescale_server.storage.comparison import comparison as storage
-from noisescale_server.storage.comparison.comparison import MeasuredRun, SweepMark
+from noisescale_server.storage import comparison as storage
+from noisescale_server.storage.comparison import MeasuredRun, SweepMark
 from noisescale_server.storage.runs.streams import Coverage
 
 Average = Literal["run_average", "ideal_step_average", "equal_example_average", "start"]

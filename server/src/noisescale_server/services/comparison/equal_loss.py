@@ -17,8 +17,8 @@ from noisescale_server.services.series import evidence
 from noisescale_server.services.series import separate_windows as run_windows
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.separate_windows import RunWindow
-from noisescale_server.storage.comparison import comparison as storage
-from noisescale_server.storage.comparison.comparison import MeasuredRun, SizedTask
+from noisescale_server.storage import comparison as storage
+from noisescale_server.storage.comparison import MeasuredRun, SizedTask
 from noisescale_server.storage.runs.streams import SIMPLE, Coverage
 
 MAX_RUNS = 100

@@ -19,8 +19,8 @@ from noisescale_core.theory.machines.spot import Spot
 from noisescale_server.analysis.cost.techniques import Logged, Technique, checklist
 from noisescale_server.analysis.cost.trainings import Training
 from noisescale_server.services.platform.errors import refuse
-from noisescale_server.storage.cost import reached
-from noisescale_server.storage.cost.reached import CostedRun, LoggedRow, Reached
+from noisescale_server.storage import cost as reached
+from noisescale_server.storage.cost import CostedRun, LoggedRow, Reached
 
 KEPT_ROWS = 4
 """Boards whose rows are kept."""

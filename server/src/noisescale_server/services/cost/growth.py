@@ -24,8 +24,8 @@ from noisescale_server.analysis.cost.growth import (
     published_line,
 )
 from noisescale_server.services.cost.board_rows import price_of
-from noisescale_server.storage.cost import reached
-from noisescale_server.storage.cost.reached import CostedRun
+from noisescale_server.storage import cost
+from noisescale_server.storage.cost import CostedRun
 
 MAX_RUNS = 5_000
 SECONDS_PER_HOUR = 3_600
@@ -126,9 +126,9 @@ async def of_runs(
         level: Confidence level.
         prices: The reader's price of a device-hour where neither run nor project says one.
     """
-    rows = await reached.newest(session, project=project, task=task, most=MAX_RUNS)
+    rows = await cost.newest(session, project=project, task=task, most=MAX_RUNS)
     ids = [run.run_id for run in rows]
-    processes, sizes = await reached.processes(session, ids), await reached.numbers(session, ids, parameters)
+    processes, sizes = await cost.processes(session, ids), await cost.numbers(session, ids, parameters)
     found = []
     for run in rows:
         active = sum(last - began for began, last in processes.get(run.run_id, ())) / SECONDS_PER_HOUR

@@ -25,8 +25,8 @@ from noisescale_server.analysis.cost.trainings import Training
 from noisescale_server.services.cost import board_rows
 from noisescale_server.services.cost.board_rows import BoardRow, Wanted
 from noisescale_server.services.sweeps import steady_batch
-from noisescale_server.storage.cost import reached
-from noisescale_server.storage.cost.reached import CostedRun
+from noisescale_server.storage import cost
+from noisescale_server.storage.cost import CostedRun
 
 MAX_RUNS = 5_000
 """Of one board, the newest."""
@@ -77,7 +77,7 @@ async def of_runs(session: AsyncSession, wanted: Wanted, *, sorted_by: SortedBy,
     Raises:
         InvalidInput: When interruptions leave no time to work.
     """
-    found = await reached.newest(session, project=wanted.project, task=wanted.task, most=MAX_RUNS)
+    found = await cost.newest(session, project=wanted.project, task=wanted.task, most=MAX_RUNS)
     # a run's row changes with what it is told, and with all that its processes send
     asked = (repr(wanted), sorted_by, limit)
     kept = _kept_boards.get(asked)
@@ -150,7 +150,7 @@ async def _with_passes(
     unknown = {key[0]: key for key in keys.values() if key not in passes}
     if unknown:
         places = [(run_id, step) for run_id, _, step in unknown.values()]
-        for run_id, examples in (await reached.examples_at(session, places)).items():
+        for run_id, examples in (await cost.examples_at(session, places)).items():
             _kept_passes[unknown[run_id]] = passes[unknown[run_id]] = examples
     # a board shows a run's newest batch, at which one that changed it has not trained all along
     newest = {row.run.run_id: row.run.batch for row in rows if row.training.key in broke and row.run.batch}

@@ -25,11 +25,11 @@ from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
 from noisescale_server.services.sweeps.targets import targets_of
-from noisescale_server.storage.cost import reached
+from noisescale_server.storage import cost
+from noisescale_server.storage import sweeps as sweep_table
+from noisescale_server.storage import sweeps as sweep_version
 from noisescale_server.storage.platform.tables import SweepRun
-from noisescale_server.storage.sweeps import sweeps as sweep_table
-from noisescale_server.storage.sweeps import version as sweep_version
-from noisescale_server.storage.sweeps.sweeps import SweepRow
+from noisescale_server.storage.sweeps import SweepRow
 
 SECONDS_PER_HOUR = 3_600
 KEPT = 128
@@ -183,8 +183,8 @@ async def _bill(
     session: AsyncSession, attached: Sequence[SweepRun], sizes: Sequence[OfBatchSize], prices: Question
 ) -> Bill:
     stored = [run.run_id for run in attached if run.is_stored]
-    rows = await reached.of_ids(session, stored) if stored else {}
-    processes = await reached.processes(session, list(rows)) if rows else {}
+    rows = await cost.of_ids(session, stored) if stored else {}
+    processes = await cost.processes(session, list(rows)) if rows else {}
     taken = {run_id: sum(last - began for began, last in parts) for run_id, parts in processes.items()}
     # what was imported without times came at one moment: that is no duration
     hours = {run_id: seconds / SECONDS_PER_HOUR for run_id, seconds in taken.items() if seconds > 0}

@@ -19,7 +19,7 @@ from noisescale_server.analysis.cost.growth import known_device
 from noisescale_server.analysis.cost.techniques import Technique
 from noisescale_server.services.cost.board_rows import techniques_of
 from noisescale_server.services.platform.errors import RunNotFound
-from noisescale_server.storage.cost import reached
+from noisescale_server.storage import cost
 from noisescale_server.storage.runs import runs
 
 NEWEST = 100
@@ -92,9 +92,9 @@ async def of_run(session: AsyncSession, run_id: UUID, larger: LargerBatch | None
     if run is None:
         raise RunNotFound(run_id)
     names = {METRIC_PREFIX + name: name for name in SHARES}
-    means = await reached.mean_of_newest(session, run_id, list(names), NEWEST)
+    means = await cost.mean_of_newest(session, run_id, list(names), NEWEST)
     shares = {names[name]: value for name, value in means.items() if 0 <= value <= 1}
-    logged = (await reached.logged(session, [run_id]))[run_id]
+    logged = (await cost.logged(session, [run_id]))[run_id]
     device = known_device(run.device)
     micro_batch = _micro_batch(run.latest_global_batch, run.latest_num_micro_batches)
     return TimeOfRun(

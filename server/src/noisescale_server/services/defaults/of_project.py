@@ -8,14 +8,14 @@ from noisescale_core.advice.defaults import NO_DEFAULTS, Defaults
 from noisescale_server.services.access import audit
 from noisescale_server.services.access.access import Principal
 from noisescale_server.services.platform.errors import ProjectNotFound
+from noisescale_server.storage import defaults
+from noisescale_server.storage import recommendation as run_decisions
 from noisescale_server.storage.access import belonging
-from noisescale_server.storage.defaults import rows
-from noisescale_server.storage.recommendation import decisions as run_decisions
 
 
 async def of_id(session: AsyncSession, project_id: UUID) -> Defaults:
     """What the project says; nothing where it has said nothing."""
-    return (await rows.of_projects(session, [project_id])).get(project_id, NO_DEFAULTS)
+    return (await defaults.of_projects(session, [project_id])).get(project_id, NO_DEFAULTS)
 
 
 async def of_name(session: AsyncSession, project: str) -> Defaults:
@@ -37,7 +37,7 @@ async def put(session: AsyncSession, by: Principal, project: str, wanted: Defaul
     before = await of_id(session, project_id)
     if wanted == before:
         return wanted
-    await rows.put(session, project_id, wanted)
+    await defaults.put(session, project_id, wanted)
     await run_decisions.mark_project(session, project_id)
     await audit.note(session, by, "project defaults set", project_id=project_id, **_said(wanted))
     return wanted

@@ -26,11 +26,11 @@ from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
 from noisescale_server.services.sweeps.targets import targets_of
+from noisescale_server.storage import sweeps as sweep_version
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE
-from noisescale_server.storage.sweeps import version as sweep_version
-from noisescale_server.storage.sweeps.sweeps import SweepRow
+from noisescale_server.storage.sweeps import SweepRow
 
 Quantity = Literal["noise_scale", "critical_batch"]
 WarningCode = Literal["far", "one_run", "confounded", "cannot_tell", "levels_off", "noise_scale"]

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_core.advice.learning_rate.rate_coefficients import OwnLines, Schedule, family_of
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.calibration.rate_lines import KnownRate, KnownRates, own_lines
-from noisescale_server.storage.calibration import calibration as storage
-from noisescale_server.storage.calibration.calibration import WantedKappa
+from noisescale_server.storage import calibration as storage
+from noisescale_server.storage.calibration import WantedKappa
 from noisescale_server.storage.platform.tables import Run
 
 

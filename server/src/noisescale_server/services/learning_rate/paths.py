@@ -10,8 +10,8 @@ from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
 from noisescale_core.estimators.path import Path, at_half, push_since
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.resolution import block, level_of
-from noisescale_server.storage.learning_rate import path_sums
-from noisescale_server.storage.learning_rate.path_sums import PathPoint
+from noisescale_server.storage import learning_rate as path_sums
+from noisescale_server.storage.learning_rate import PathPoint
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import SIMPLE

@@ -13,7 +13,7 @@ from sqlalchemy import ARRAY, BigInteger, Boolean, Column, DateTime, Double, Tex
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
 
-from noisescale_server.storage.moving.tables import table_of
+from noisescale_server.storage.moving import table_of
 
 FORMAT: Final = 1
 BYTES_OF_A_ROW_GROUP: Final = 16 << 20

@@ -11,9 +11,8 @@ from uuid import UUID
 import asyncpg
 
 from noisescale_server.services.moving.files import FolderError, TableReader, TableWriter, schema_of
-from noisescale_server.storage.moving import rows
-from noisescale_server.storage.moving.rows import Connection
-from noisescale_server.storage.moving.tables import NAMES, OF_PROJECT
+from noisescale_server.storage import moving as rows
+from noisescale_server.storage.moving import NAMES, OF_PROJECT, Connection
 
 BY_SWEEP = frozenset({"sweep_run", "calibration"})
 ADDED_LATER = frozenset({"project_baseline", "run_comment"})

@@ -13,7 +13,7 @@ from noisescale_server.services.calibration.calibration import LEVEL
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.sweeps import critical_batch
 from noisescale_server.services.tasks.evidence import TaskEvidence, TaskSweep
-from noisescale_server.storage.sweeps.sweeps import called as name_of
+from noisescale_server.storage.sweeps import called as name_of
 
 
 @dataclass(frozen=True, slots=True)

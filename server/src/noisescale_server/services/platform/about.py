@@ -5,8 +5,8 @@ from importlib.metadata import version
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.telemetry import stored
-from noisescale_server.storage.telemetry.stored import Stored
+from noisescale_server.storage import telemetry
+from noisescale_server.storage.telemetry import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +30,5 @@ async def about(session: AsyncSession) -> About:
     Args:
         session: Sees the projects that are told.
     """
-    database = await stored.database_version(session)
-    return About(version("noisescale-server"), database, await stored.by_project(session))
+    database = await telemetry.database_version(session)
+    return About(version("noisescale-server"), database, await telemetry.by_project(session))

@@ -23,8 +23,8 @@ from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.whole_run import WholeRuns
+from noisescale_server.storage import recommendation as run_decisions
 from noisescale_server.storage.platform.tables import Run
-from noisescale_server.storage.recommendation import decisions as run_decisions
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE
 

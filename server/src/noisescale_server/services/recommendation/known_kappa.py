@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.calibration.calibration import Kappa
 from noisescale_server.analysis.calibration.kappa import NAMES, KappaMeasurement, kappa_of, optimizer_kind
 from noisescale_server.analysis.calibration.levels import Observation
-from noisescale_server.storage.calibration import calibration as storage
-from noisescale_server.storage.calibration.calibration import StoredKappa, WantedKappa
+from noisescale_server.storage import calibration as storage
+from noisescale_server.storage.calibration import StoredKappa, WantedKappa
 from noisescale_server.storage.platform.tables import Run
 
 

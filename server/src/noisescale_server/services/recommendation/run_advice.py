@@ -25,8 +25,8 @@ from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.history import History, Moment
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.whole_run import WholeRuns
-from noisescale_server.storage.comparison import comparison
-from noisescale_server.storage.defaults import rows as default_rows
+from noisescale_server.storage import comparison
+from noisescale_server.storage import defaults as default_rows
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE

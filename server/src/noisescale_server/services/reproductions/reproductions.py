@@ -8,8 +8,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.platform.errors import ReproductionNotFound
-from noisescale_server.storage.reproductions import reproductions
-from noisescale_server.storage.reproductions.reproductions import Kind, NewReproduction, ReproductionRow
+from noisescale_server.storage import reproductions
+from noisescale_server.storage.reproductions import Kind, NewReproduction, ReproductionRow
 
 NAMESPACE = uuid5(NAMESPACE_URL, "noisescale/reproduction")
 

@@ -21,8 +21,7 @@ from noisescale_server.services.platform.errors import RunDeleted, RunIdTaken, R
 from noisescale_server.services.recommendation import decisions, known_kappa
 from noisescale_server.services.series.so_far import run_so_far
 from noisescale_server.services.series.whole_run import WholeRuns
-from noisescale_server.storage.baselines import rows as baselines
-from noisescale_server.storage.calibration import followed
+from noisescale_server.storage import baselines, calibration
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import queries as run_queries
 from noisescale_server.storage.runs import runs
@@ -175,7 +174,7 @@ async def change(
             session, run.project_id, changes["task"], unit=run.unit, family=run.family
         )
         values["decision_is_stale"] = True  # what is known of κ is another task's
-        await followed.forget_run(session, run_id)  # and so is what the run says of it
+        await calibration.forget_run(session, run_id)  # and so is what the run says of it
     if values:
         await run_queries.change(session, run_id, values)
     await session.refresh(row.run)

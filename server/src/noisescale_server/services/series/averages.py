@@ -14,7 +14,7 @@ from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.resolution import Range, choose, spacing_of
 from noisescale_server.services.series.whole_run import NUM_AVERAGED
 from noisescale_server.services.series.windows import Windows
-from noisescale_server.storage.comparison.comparison import MeasuredRun
+from noisescale_server.storage.comparison import MeasuredRun
 from noisescale_server.storage.runs.streams import SIMPLE
 from noisescale_server.storage.series.series import PointColumns
 

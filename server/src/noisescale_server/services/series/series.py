@@ -12,12 +12,12 @@ from noisescale_server.services.series.events import Event, events_of
 from noisescale_server.services.series.live import LiveSeries, cut
 from noisescale_server.services.series.resolution import Resolution, block, choose, range_of, spacing_of
 from noisescale_server.services.series.whole_run import WholeRuns
+from noisescale_server.storage import sweeps
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE, Kind
 from noisescale_server.storage.series.pyramid import TOP_LEVEL
 from noisescale_server.storage.series.series import PointColumns
-from noisescale_server.storage.sweeps import sweeps
 
 SHORT_RUN_WINDOW_SHARE = 20
 LONG_RUN_WINDOW_SHARE = 100

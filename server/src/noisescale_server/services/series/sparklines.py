@@ -13,8 +13,8 @@ from noisescale_server.services.series.events import Event, events_of
 from noisescale_server.services.series.live import LiveSeries, cut
 from noisescale_server.services.series.resolution import choose, range_of, spacing_of
 from noisescale_server.services.series.series import default_window
-from noisescale_server.storage.comparison import comparison
-from noisescale_server.storage.comparison.comparison import MeasuredRun
+from noisescale_server.storage import comparison
+from noisescale_server.storage.comparison import MeasuredRun
 from noisescale_server.storage.runs.streams import SIMPLE
 
 KEPT = 5_000

@@ -12,10 +12,10 @@ from noisescale_server.analysis.sweeps.batch_sweep.target_answer import TargetAn
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
+from noisescale_server.storage import sweeps as sweep_table
+from noisescale_server.storage import sweeps as sweep_version
 from noisescale_server.storage.platform.tables import Sweep
-from noisescale_server.storage.sweeps import sweeps as sweep_table
-from noisescale_server.storage.sweeps import version as sweep_version
-from noisescale_server.storage.sweeps.sweeps import SweepRow
+from noisescale_server.storage.sweeps import SweepRow
 
 KEPT = 256
 

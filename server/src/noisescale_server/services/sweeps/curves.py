@@ -13,10 +13,10 @@ from noisescale_server.services.series import metrics, whole_run
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.metrics import AskedMetrics
 from noisescale_server.services.sweeps.sweeps import Goal
+from noisescale_server.storage import sweeps
 from noisescale_server.storage.platform.tables import Sweep, SweepRun
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE
-from noisescale_server.storage.sweeps import sweeps
 
 MAX_POINTS = 500
 """Of a stored run: a training loss is averaged over 1/500 to 1/250 of the run before it is crossed."""

@@ -18,11 +18,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.series.steady_batch import is_same_batch
 from noisescale_server.services.sweeps import steady_batch
+from noisescale_server.storage import sweeps as storage
 from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.tables import Run, Sweep
 from noisescale_server.storage.runs import runs
-from noisescale_server.storage.sweeps import sweeps as storage
-from noisescale_server.storage.sweeps.sweeps import NewSweep, NewSweepRun
+from noisescale_server.storage.sweeps import NewSweep, NewSweepRun
 
 FEWEST_BATCH_SIZES = 3
 """As the fit of a sweep needs."""

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.sweeps.large_batch_quality import Quality, qualities
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
-from noisescale_server.storage.sweeps import version as sweep_version
-from noisescale_server.storage.sweeps.sweeps import SweepRow
+from noisescale_server.storage import sweeps as sweep_version
+from noisescale_server.storage.sweeps import SweepRow
 
 KEPT = 64
 

@@ -27,8 +27,8 @@ from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
 from noisescale_server.services.sweeps.targets import targets_of
-from noisescale_server.storage.sweeps import version as sweep_version
-from noisescale_server.storage.sweeps.sweeps import SweepRow
+from noisescale_server.storage import sweeps as sweep_version
+from noisescale_server.storage.sweeps import SweepRow
 
 NUM_CURVE_POINTS = 33
 REACH = 2.0

@@ -15,8 +15,8 @@ from noisescale_server.analysis.series.averages import Window, averages
 from noisescale_server.analysis.series.steady_batch import is_same_batch
 from noisescale_server.services.series import averages as task_averages
 from noisescale_server.services.series.windows import Windows
-from noisescale_server.storage.comparison import comparison
-from noisescale_server.storage.comparison.comparison import MeasuredRun
+from noisescale_server.storage import comparison
+from noisescale_server.storage.comparison import MeasuredRun
 
 KEPT = 1_000
 """Runs whose windows are kept, at most as many each as an average is taken over."""

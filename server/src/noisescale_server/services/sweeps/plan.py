@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.sweeps.plan import SweepPlan, plan
 from noisescale_server.services.sweeps import critical_batch
-from noisescale_server.storage.sweeps.sweeps import SweepRow
+from noisescale_server.storage.sweeps import SweepRow
 
 
 async def of_sweep(

@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.series.steady_batch import BatchWindow, steady_batch
 from noisescale_server.services.series import whole_run
 from noisescale_server.services.series.live import LiveSeries
-from noisescale_server.storage.comparison import comparison
-from noisescale_server.storage.comparison.comparison import MeasuredRun
+from noisescale_server.storage import comparison
+from noisescale_server.storage.comparison import MeasuredRun
 from noisescale_server.storage.runs.streams import SIMPLE
 
 NUM_WINDOWS = 64

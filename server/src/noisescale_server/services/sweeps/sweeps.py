@@ -9,11 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.platform.errors import RunNotFound, SweepIdTaken, SweepNotFound, refuse
 from noisescale_server.services.sweeps import steady_batch
-from noisescale_server.storage.calibration.calibration import IMPORTED
+from noisescale_server.storage import sweeps
+from noisescale_server.storage.calibration import IMPORTED
 from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.tables import Run, SweepRun
-from noisescale_server.storage.sweeps import sweeps
-from noisescale_server.storage.sweeps.sweeps import NewSweep, NewSweepRun, SweepFilter, SweepRow
+from noisescale_server.storage.sweeps import NewSweep, NewSweepRun, SweepFilter, SweepRow
 
 Kind = Literal["sweep", "branch"]
 AnyKind = Literal["sweep", "branch", "followed"]

@@ -32,8 +32,8 @@ from noisescale_server.services.tasks import evidence as task_evidence
 from noisescale_server.services.tasks import schedule as task_schedule
 from noisescale_server.services.tasks.evidence import TaskEvidence, TaskSweep
 from noisescale_server.services.tasks.schedule import TrainedWith, trained_with
+from noisescale_server.storage import tasks
 from noisescale_server.storage.runs import runs
-from noisescale_server.storage.tasks import tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,11 @@ from noisescale_server.services.calibration import calibration
 from noisescale_server.services.platform.errors import TaskNotFound
 from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.sweeps import noise_scale_behind
-from noisescale_server.storage.calibration import calibration as stored_calibration
-from noisescale_server.storage.calibration.calibration import WantedKappa
-from noisescale_server.storage.comparison import comparison
+from noisescale_server.storage import calibration as stored_calibration
+from noisescale_server.storage import comparison, tasks
+from noisescale_server.storage.calibration import WantedKappa
 from noisescale_server.storage.platform.tables import Calibration, Sweep
-from noisescale_server.storage.tasks import tasks
-from noisescale_server.storage.tasks.tasks import TaskRow
+from noisescale_server.storage.tasks import TaskRow
 
 MAX_RUNS = 4
 """Longest resolved runs of the task that are averaged; each is a read of 40 windows."""

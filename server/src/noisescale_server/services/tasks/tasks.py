@@ -13,13 +13,13 @@ from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.services.tasks.evidence import TaskSweep
-from noisescale_server.storage.calibration import calibration as stored_calibration
-from noisescale_server.storage.calibration import followed as followed_calibration
-from noisescale_server.storage.calibration.calibration import WantedKappa
+from noisescale_server.storage import calibration as followed_calibration
+from noisescale_server.storage import calibration as stored_calibration
+from noisescale_server.storage import tasks
+from noisescale_server.storage.calibration import WantedKappa
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE
-from noisescale_server.storage.tasks import tasks
-from noisescale_server.storage.tasks.tasks import TaskRow
+from noisescale_server.storage.tasks import TaskRow
 
 MAX_TASKS = 200
 MAX_FOLLOWED = 50

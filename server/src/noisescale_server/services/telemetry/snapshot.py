@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.telemetry import live_runs
-from noisescale_server.storage.telemetry.live_runs import LiveRun, Waiting
+from noisescale_server.storage import telemetry
+from noisescale_server.storage.telemetry import LiveRun, Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,6 @@ async def look(session: AsyncSession, *, now: datetime, crashed_after: timedelta
         limit: Most runs.
     """
     began = time.perf_counter()
-    runs = await live_runs.newest(session, heard_after=now - crashed_after, limit=limit + 1)
-    left = await live_runs.waiting(session)
+    runs = await telemetry.newest(session, heard_after=now - crashed_after, limit=limit + 1)
+    left = await telemetry.waiting(session)
     return Snapshot(runs[:limit], len(runs) > limit, left, time.perf_counter() - began)

@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.access.access import Principal
 from noisescale_server.services.platform.errors import ProjectNotFound, ViewNotFound, refuse
+from noisescale_server.storage import views
 from noisescale_server.storage.access import belonging
-from noisescale_server.storage.views import rows
-from noisescale_server.storage.views.table import SavedView
+from noisescale_server.storage.views import SavedView
 
 MAX_VIEWS: Final = 100
 
@@ -21,7 +21,7 @@ async def of_project(session: AsyncSession, project: str) -> Sequence[SavedView]
     Raises:
         ProjectNotFound: When there is no such project.
     """
-    return await rows.of_project(session, await _id_of(session, project))
+    return await views.of_project(session, await _id_of(session, project))
 
 
 async def add(session: AsyncSession, by: Principal, project: str, *, name: str, page: str, query: str) -> SavedView:
@@ -32,9 +32,9 @@ async def add(session: AsyncSession, by: Principal, project: str, *, name: str, 
         InvalidInput: When it has one of this name, or as many as it may have.
     """
     project_id = await _id_of(session, project)
-    if await rows.count(session, project_id) >= MAX_VIEWS:
+    if await views.count(session, project_id) >= MAX_VIEWS:
         raise refuse("name", f"a project shares at most {MAX_VIEWS} views: delete one first", name)
-    added = await rows.add(session, project_id, name=name, author=by.name, page=page, query=query)
+    added = await views.add(session, project_id, name=name, author=by.name, page=page, query=query)
     if added is None:
         raise _taken(name)
     return added
@@ -49,10 +49,10 @@ async def rename(session: AsyncSession, project: str, view_id: UUID, name: str) 
         InvalidInput: When another view has this name.
     """
     project_id = await _id_of(session, project)
-    other = await rows.named(session, project_id, name)
+    other = await views.named(session, project_id, name)
     if other is not None and other.id != view_id:
         raise _taken(name)
-    renamed = await rows.rename(session, project_id, view_id, name)
+    renamed = await views.rename(session, project_id, view_id, name)
     if renamed is None:
         raise ViewNotFound(view_id)
     return renamed
@@ -65,7 +65,7 @@ async def delete(session: AsyncSession, project: str, view_id: UUID) -> None:
         ProjectNotFound: When there is no such project.
         ViewNotFound: When the project has none of this id.
     """
-    if not await rows.remove(session, await _id_of(session, project), view_id):
+    if not await views.remove(session, await _id_of(session, project), view_id):
         raise ViewNotFound(view_id)
 
 

@@ -11,8 +11,8 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 
-from noisescale_server.storage.platform.reproduction_table import Reproduction
 from noisescale_server.storage.platform.tables import Calibration, Project, Run, Sweep, Task
+from noisescale_server.storage.reproductions import Reproduction
 
 KEY = "projects"
 """Under which a session's `info` holds its projects: a frozenset of ids, or None for all; without it, none."""

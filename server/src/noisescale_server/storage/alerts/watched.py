@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.driver import fetch, read
-from noisescale_server.storage.runs.heard import BEHIND
+from noisescale_server.storage.runs.runs import BEHIND
 
 # what has ended is looked at once more: it may have been resolved, or diverged, with its last record.
 # An imported run tells of what has happened already, and a thousand of them would tell of it at once

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.storage.platform.driver import fetch
-from noisescale_server.storage.runs.heard import MOVED_ON
+from noisescale_server.storage.runs.runs import MOVED_ON
 from noisescale_server.storage.runs.streams import SIMPLE, Kind
 
 

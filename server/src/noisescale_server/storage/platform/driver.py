@@ -3,7 +3,12 @@
 from typing import Any
 
 from asyncpg import Connection, Record
+from asyncpg.exceptions import InterfaceError as DriverInterfaceError
+from asyncpg.exceptions import InternalClientError as DriverConfused
+from asyncpg.exceptions import PostgresError
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 
@@ -56,3 +61,8 @@ async def plan_for_lists(session: AsyncSession) -> None:
     somewhere else on the disk is of disks that turn: it would rather sort 50,000 runs than look at 1,000 of an index.
     """
     await session.execute(_FOR_LISTS)
+
+
+# SQLAlchemy leaves errors of connecting as the driver and the operating system raise them. The driver is confused where
+# Postgres dies between its greeting and the first statement.
+DATABASE_ERRORS = (DBAPIError, PoolTimeoutError, PostgresError, DriverInterfaceError, DriverConfused, OSError)

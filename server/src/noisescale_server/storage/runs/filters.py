@@ -30,8 +30,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.platform.tables import NAME_PARTS, Project, Run, SweepRun, Task
-from noisescale_server.storage.recommendation.decisions import has_diverged, is_one_of
-from noisescale_server.storage.runs.heard import heard_since
+from noisescale_server.storage.recommendation import has_diverged, is_one_of
+from noisescale_server.storage.runs.runs import heard_since
 
 CONFIG: Final = "config."
 MIN_OF_ID = 6

@@ -14,9 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.platform.tables import Run
-from noisescale_server.storage.recommendation.decisions import CHANGES, is_one_of
+from noisescale_server.storage.recommendation import CHANGES, is_one_of
 from noisescale_server.storage.runs.filters import has_words, has_words_among
-from noisescale_server.storage.runs.heard import BEHIND
+from noisescale_server.storage.runs.runs import BEHIND
 
 MOST_COUNTED: Final = 10_000
 """Runs of a list that are counted; where there are more, a page says so."""

@@ -14,7 +14,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from noisescale_server.storage.platform import row_tables
 from noisescale_server.storage.platform.driver import plan_for_lists
 from noisescale_server.storage.platform.tables import DeletedRun, Project, Run, Stream, StreamPlace, Table, Task
-from noisescale_server.storage.recommendation.decisions import decision_word
+from noisescale_server.storage.recommendation import decision_word
 from noisescale_server.storage.runs import folding, listing, trials
 from noisescale_server.storage.runs.filters import CONFIG, RunFilter, conditions, has_status, has_words, is_no_trial
 from noisescale_server.storage.runs.folding import ADVISED, Fold, Folded

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.platform.driver import fetch, fetch_row
 from noisescale_server.storage.platform.tables import Stream, StreamLoss, StreamPlace
-from noisescale_server.storage.runs.heard import MOVED_ON
+from noisescale_server.storage.runs.runs import MOVED_ON
 
 Kind = Literal["simple", "adam", "sign", "spectral", "hessian"]
 """Of which noise scale the sums of a stream are; each kind is a series of its own."""

@@ -1,19 +1,35 @@
 """Reproductions and the projects that they belong to."""
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, delete, func, select, tuple_
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Select, delete, func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased, defer
+from sqlalchemy.orm import Mapped, aliased, defer, mapped_column
 
 from noisescale_server.storage.platform.driver import read
-from noisescale_server.storage.platform.reproduction_table import Reproduction
-from noisescale_server.storage.platform.tables import Project
+from noisescale_server.storage.platform.tables import Project, Table
 
 Kind = Literal["claim", "advice"]
+
+
+class Reproduction(Table):
+    """What one campaign found. `id` follows from project and content: the same content again is the same row."""
+
+    __tablename__ = "reproduction"
+    __table_args__ = (CheckConstraint("kind IN ('claim', 'advice')", name="kind"), Index(None, "project_id"))
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    kind: Mapped[str]
+    effort: Mapped[str]
+    seed: Mapped[int]
+    version: Mapped[str]
+    content: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,0 @@
-"""SQL for calibration: κ from sweeps, branches and followed runs, and how often the advice came true."""

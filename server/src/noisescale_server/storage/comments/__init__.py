@@ -1,1 +1,0 @@
-"""What people say about runs, as it is stored."""

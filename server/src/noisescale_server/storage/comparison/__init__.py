@@ -1,1 +1,0 @@
-"""SQL for runs and tasks side by side, and published values."""

@@ -1,1 +1,0 @@
-"""Queries about what trainings took."""

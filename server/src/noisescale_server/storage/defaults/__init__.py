@@ -1,1 +1,0 @@
-"""What projects take for granted, as it is stored."""

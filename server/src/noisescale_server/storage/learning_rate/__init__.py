@@ -1,1 +1,0 @@
-"""SQL for the learning rate: the path of the parameters."""

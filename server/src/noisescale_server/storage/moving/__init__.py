@@ -1,1 +1,0 @@
-"""A project's rows on their way out of a database and into one."""

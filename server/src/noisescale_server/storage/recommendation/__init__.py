@@ -1,1 +1,0 @@
-"""SQL for which batch size now, why and how sure."""

@@ -1,1 +1,0 @@
-"""SQL for what reproductions of published claims found."""

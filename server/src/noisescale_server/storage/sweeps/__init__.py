@@ -1,1 +1,0 @@
-"""SQL for sweeps: steps to a target against batch size and learning rate."""

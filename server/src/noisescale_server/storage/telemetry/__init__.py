@@ -1,1 +1,0 @@
-"""What a scrape reads of the database."""

@@ -1,1 +1,0 @@
-"""Views that a team shares, as they are stored."""
