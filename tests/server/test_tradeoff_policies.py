@@ -10,8 +10,7 @@ from noisescale_core.advice.limits.pace import Pace
 from noisescale_core.theory.intervals import estimate_from_interval
 from noisescale_core.theory.schedule import gamma, trade_off_of
 from noisescale_core.theory.trade_off import TradeOff
-from noisescale_server.services.planner.policies import Terrain, policies, profile_of
-from noisescale_server.services.planner.regrets import MEASURED
+from noisescale_server.services.planner.policies import MEASURED, Terrain, policies, profile_of
 
 TARGET = TradeOff(min_steps=1000.0, min_examples=1e6, target="loss 2")
 PACE = Pace(1000.0, 2.0, "devices_with_the_batch", None, 8, 3.0, None)

@@ -10,7 +10,7 @@ from noisescale_server.analysis.comparison.task_order import Rung, task_order
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.series.averages import Window, averages
 from noisescale_server.services.comparison import reference_comparison, reference_values
-from noisescale_server.services.comparison.published_tasks import published_tasks
+from noisescale_server.services.comparison.reference_comparison import published_tasks
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from noisescale_server.services.comments.mentions import mentioned
+from noisescale_server.services.comments import mentioned
 from principals import OURS, Team, new_key, new_person, running_team
 from problems import assert_problem
 from stored_runs import store_run
@@ -82,7 +82,7 @@ async def test_a_comment_or_run_that_is_not_there_is_said_so(client: httpx.Async
 async def test_a_run_has_so_many_comments_at_most(
     client: httpx.AsyncClient, run_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("noisescale_server.services.comments.comments.MAX_COMMENTS", 1)
+    monkeypatch.setattr("noisescale_server.services.comments.MAX_COMMENTS", 1)
     await say(client, run_id, "one")
 
     answer = await client.post(at(run_id), json={"text": "two"})

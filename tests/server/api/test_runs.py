@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from sqlalchemy import func, insert, select
 
 from factories import make_batch
-from noisescale_server.services.retention import rounds
+from noisescale_server.services import retention
 from noisescale_server.storage.alerts.tables import AlertRule
 from noisescale_server.storage.platform.tables import Run, Table
 from problems import assert_problem
@@ -193,7 +193,7 @@ class TestDelete:
         assert (answer.status_code, answer.content) == (204, b"")
         assert_problem(await client.get(f"/api/v1/runs/{gone}"), 404, "run-not-found")
         # what it has measured goes in the background
-        await rounds.work(app.state.sessions, datetime.now(UTC))
+        await retention.work(app.state.sessions, datetime.now(UTC))
         async with app.state.sessions() as session:
             for table in tables:
                 left = (await session.execute(select(table.c.run_id))).scalars().all()
@@ -224,7 +224,7 @@ class TestDelete:
 
         assert {answer.status_code for answer in answers[:6]} <= {200, 410}
         assert [answer.status_code for answer in answers[6:]] == [204] * 6
-        await rounds.work(app.state.sessions, datetime.now(UTC))
+        await retention.work(app.state.sessions, datetime.now(UTC))
         async with app.state.sessions() as session:
             for table in Table.metadata.sorted_tables:
                 if "run_id" in table.columns:

@@ -99,7 +99,7 @@ async def test_another_projects_view_is_out_of_reach(client: httpx.AsyncClient, 
 async def test_a_project_shares_a_hundred_views_at_most(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("noisescale_server.services.views.shared.MAX_VIEWS", 1)
+    monkeypatch.setattr("noisescale_server.services.views.MAX_VIEWS", 1)
     await client.post(VIEWS, json=VIEW)
 
     answer = await client.post(VIEWS, json={**VIEW, "name": "more"})

@@ -18,8 +18,8 @@ from app_in_process import client_of, running_app
 from factories import make_batch, make_groups, make_measurements, make_run, make_stream, with_path, without_estimates
 from noisescale_server.cli import moving
 from noisescale_server.process.settings import Settings
+from noisescale_server.services import retention
 from noisescale_server.services.ingest import ledger
-from noisescale_server.services.retention import rounds
 from noisescale_server.storage import moving as rows
 from noisescale_server.storage.moving import NAMES, OF_PROJECT, columns_of, key_of
 from reproduction_bodies import claim_body
@@ -101,7 +101,7 @@ async def filled(new_database: Callable[[], str]) -> str:
     database_url = new_database()
     async with running_app(database_url) as app, client_of(app) as client:
         await fill(client)
-        await rounds.work(app.state.sessions, datetime.now(UTC) + timedelta(days=40))
+        await retention.work(app.state.sessions, datetime.now(UTC) + timedelta(days=40))
     return database_url
 
 

@@ -23,8 +23,8 @@ from factories import make_batch, make_groups, make_measurements, make_run, make
 from noisescale_core.estimators.uncertainty import estimate
 from noisescale_server.api.ingest.streams import batch_of
 from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.services import retention
 from noisescale_server.services.ingest import ingestion, ledger, stale_windows
-from noisescale_server.services.retention import rounds
 from noisescale_server.services.series import series as series_service
 from noisescale_server.services.series.whole_run import WholeRuns
 from stored_runs import judge_all
@@ -182,12 +182,12 @@ def assert_same(found: Any, before: Any, at: str) -> None:
         assert found == before, at
 
 
-async def fold_everything(app: FastAPI, client: httpx.AsyncClient) -> rounds.Round:
+async def fold_everything(app: FastAPI, client: httpx.AsyncClient) -> retention.Round:
     said = await client.put("/api/v1/projects/old/retention", json={"fold_after_days": 30})
     assert said.status_code == 200, said.text
-    done = rounds.Round()
+    done = retention.Round()
     while True:
-        done = done.plus(await rounds.work(app.state.sessions, datetime.now(UTC) + LONG_AFTER))
+        done = done.plus(await retention.work(app.state.sessions, datetime.now(UTC) + LONG_AFTER))
         if not done.has_more:
             return done
 
@@ -197,7 +197,7 @@ async def test_nine_tenths_of_the_rows_go_and_every_figure_stays(
 ) -> None:
     before, rows_before = await answers(client, old_run), await num_rows(app, old_run)
     async with app.state.sessions() as session:
-        would = await rounds.look(app.state.sessions, datetime.now(UTC) + LONG_AFTER)
+        would = await retention.look(app.state.sessions, datetime.now(UTC) + LONG_AFTER)
     assert would.num_rows == 0, "off by default"
 
     done = await fold_everything(app, client)

@@ -13,8 +13,8 @@ from factories import make_batch, make_groups, make_measurements, make_run
 from noisescale_server.api.ingest.streams import batch_of
 from noisescale_server.api.ingest.wire_schemas import BatchBody
 from noisescale_server.embedded import EmbeddedPostgres
+from noisescale_server.services import retention
 from noisescale_server.services.ingest import ingestion
-from noisescale_server.services.retention import rounds
 from noisescale_server.storage.platform.row_tables import GONE_LATER
 
 NUM_STEPS, A_BATCH = 102_400, 1_024
@@ -87,10 +87,10 @@ class Files:
         await self._connection.execute(f"VACUUM {how} {', '.join(GONE_LATER)}")
 
 
-async def work(app: FastAPI, now: datetime) -> rounds.Round:
-    done = rounds.Round()
+async def work(app: FastAPI, now: datetime) -> retention.Round:
+    done = retention.Round()
     while True:
-        done = done.plus(await rounds.work(app.state.sessions, now))
+        done = done.plus(await retention.work(app.state.sessions, now))
         if not done.has_more:
             return done
 

@@ -14,8 +14,8 @@ from sqlalchemy import text
 from app_in_process import client_of, running_app
 from factories import make_batch, make_groups, make_measurements, make_run
 from noisescale_server.process import house_keeping
+from noisescale_server.services import retention
 from noisescale_server.services.ingest import ledger
-from noisescale_server.services.retention import rounds
 from noisescale_server.storage.platform.row_tables import GONE_LATER
 from problems import assert_problem
 
@@ -77,7 +77,7 @@ class TestSetting:
         before = await num_rows(app, run_id)
 
         assert (await client.get("/api/v1/projects/old/retention")).json() == {"fold_after_days": None}
-        assert (await rounds.work(app.state.sessions, datetime.now(UTC) + YEARS)).num_rows == 0
+        assert (await retention.work(app.state.sessions, datetime.now(UTC) + YEARS)).num_rows == 0
         assert await num_rows(app, run_id) == before
 
     async def test_what_is_put_is_read_back_and_stands_in_the_audit(self, client: httpx.AsyncClient) -> None:
@@ -112,9 +112,9 @@ class TestFolding:
         run_id = await stored(client)
         await fold_after_days(client, 30)
 
-        early = await rounds.work(app.state.sessions, later(29.9))
-        done = await rounds.work(app.state.sessions, later(30.1))
-        again = await rounds.work(app.state.sessions, later(30.1))
+        early = await retention.work(app.state.sessions, later(29.9))
+        done = await retention.work(app.state.sessions, later(30.1))
+        again = await retention.work(app.state.sessions, later(30.1))
 
         assert (early.num_rows, again.num_rows) == (0, 0)
         # the first 1,024 steps and the last fourth stay, and the layers of a run so short
@@ -126,7 +126,7 @@ class TestFolding:
             await stored(client)
         await fold_after_days(client, 30)
 
-        first = await rounds.work(app.state.sessions, later(31), at_most=100)
+        first = await retention.work(app.state.sessions, later(31), at_most=100)
 
         assert (first.folded_runs, first.folded.measurements, first.has_more) == (0, 384, True)
 
@@ -139,7 +139,7 @@ class TestFolding:
             await session.execute(text("DELETE FROM rollup WHERE level = 2 AND bucket = 2"))
         before = await num_rows(app, run_id)
 
-        done = await rounds.work(app.state.sessions, later(31))
+        done = await retention.work(app.state.sessions, later(31))
 
         assert done.num_rows == 0
         assert await num_rows(app, run_id) == before
@@ -150,7 +150,7 @@ class TestFolding:
     ) -> None:
         await stored(client)
         await fold_after_days(client, 30)
-        await rounds.work(app.state.sessions, later(31))
+        await retention.work(app.state.sessions, later(31))
         async with app.state.sessions() as session:
             assert not (await ledger.audit(session)).wrong
 
@@ -166,16 +166,16 @@ class TestPurging:
     async def test_a_deleted_run_is_gone_at_once_and_its_rows_go_some_at_a_time(
         self, app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(rounds, "ROWS_OF_A_PURGE", 100)
+        monkeypatch.setattr(retention, "ROWS_OF_A_PURGE", 100)
         run_id, other = await stored(client), await stored(client)
         kept, total = await num_rows(app, other), sum((await num_rows(app, run_id)).values())
 
         assert (await client.delete(f"/api/v1/runs/{run_id}")).status_code == 204
         assert_problem(await client.get(f"/api/v1/runs/{run_id}"), 404, "run-not-found")
         assert sum((await num_rows(app, run_id)).values()) == total, "no request waits for them"
-        would = await rounds.look(app.state.sessions, datetime.now(UTC))
-        first = await rounds.work(app.state.sessions, datetime.now(UTC), at_most=250)
-        rest = await rounds.work(app.state.sessions, datetime.now(UTC))
+        would = await retention.look(app.state.sessions, datetime.now(UTC))
+        first = await retention.work(app.state.sessions, datetime.now(UTC), at_most=250)
+        rest = await retention.work(app.state.sessions, datetime.now(UTC))
 
         assert (would.purged, would.purged_runs) == (total, 1)
         assert (first.purged, first.has_more) == (300, True)
@@ -184,7 +184,7 @@ class TestPurging:
         assert await num_rows(app, other) == kept
         async with app.state.sessions() as session:
             assert not (await ledger.audit(session)).wrong
-        assert (await rounds.work(app.state.sessions, datetime.now(UTC))).num_rows == 0
+        assert (await retention.work(app.state.sessions, datetime.now(UTC))).num_rows == 0
 
     async def test_what_a_job_still_sends_of_it_is_refused_while_rows_are_there(
         self, client: httpx.AsyncClient
@@ -203,10 +203,10 @@ class TestTheServerByItself:
         await client.delete(f"/api/v1/runs/{run_id}")
         async with app.state.sessions() as other:
             await other.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('noisescale retention', 0))"))
-            meanwhile = await rounds.work(app.state.sessions, datetime.now(UTC))
+            meanwhile = await retention.work(app.state.sessions, datetime.now(UTC))
 
         assert (meanwhile.is_busy, meanwhile.num_rows) == (True, 0)
-        assert (await rounds.work(app.state.sessions, datetime.now(UTC))).purged_runs == 1
+        assert (await retention.work(app.state.sessions, datetime.now(UTC))).purged_runs == 1
 
     async def test_two_servers_at_once_take_each_row_once(self, app: FastAPI, client: httpx.AsyncClient) -> None:
         run_ids = [await stored(client) for _ in range(3)]
@@ -214,8 +214,8 @@ class TestTheServerByItself:
         for run_id in run_ids:
             await client.delete(f"/api/v1/runs/{run_id}")
 
-        done = await asyncio.gather(*(rounds.work(app.state.sessions, datetime.now(UTC)) for _ in range(3)))
-        rest = await rounds.work(app.state.sessions, datetime.now(UTC))
+        done = await asyncio.gather(*(retention.work(app.state.sessions, datetime.now(UTC)) for _ in range(3)))
+        rest = await retention.work(app.state.sessions, datetime.now(UTC))
 
         assert sum(one.purged for one in [*done, rest]) == total
 

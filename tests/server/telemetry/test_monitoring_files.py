@@ -14,7 +14,7 @@ import yaml
 
 from noisescale_server.api.telemetry.families import Scrape
 from noisescale_server.process.own_metrics import ProcessMetrics
-from noisescale_server.services.telemetry.snapshot import Snapshot
+from noisescale_server.services.telemetry import Snapshot
 from noisescale_server.storage.telemetry import LiveRun, Waiting
 
 FOLDER = Path(__file__).parents[3] / "examples" / "monitoring"

@@ -15,7 +15,7 @@ from noisescale_server.storage import moving
 from noisescale_server.storage.platform import schema_version
 
 if TYPE_CHECKING:
-    from noisescale_server.services.moving.projects import TakenIn
+    from noisescale_server.services.moving import TakenIn
 
 NO_PYARROW = "noisescale: this needs pyarrow: pip install pyarrow"
 
@@ -40,7 +40,7 @@ def register_take_in(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
 def export(settings: Settings, *, project: str, folder: Path) -> int:
     """The exit code; the folder holds the project as it was at one moment."""
     try:
-        from noisescale_server.services.moving import files, projects  # noqa: PLC0415 - an extra
+        from noisescale_server.services import moving as projects  # noqa: PLC0415 - an extra
     except ImportError:
         print(NO_PYARROW, file=sys.stderr)
         return 1
@@ -53,7 +53,7 @@ def export(settings: Settings, *, project: str, folder: Path) -> int:
     try:
         with kept_database(settings) as database_url:
             counts = asyncio.run(work(database_url))
-    except files.FolderError as error:
+    except projects.FolderError as error:
         print(f"noisescale: {error}", file=sys.stderr)
         return 1
     size = sum(file.stat().st_size for file in folder.iterdir())
@@ -67,7 +67,7 @@ def export(settings: Settings, *, project: str, folder: Path) -> int:
 def take_in(settings: Settings, *, folder: Path) -> int:
     """The exit code; the database holds the project of the folder."""
     try:
-        from noisescale_server.services.moving import files, projects  # noqa: PLC0415 - an extra
+        from noisescale_server.services import moving as projects  # noqa: PLC0415 - an extra
     except ImportError:
         print(NO_PYARROW, file=sys.stderr)
         return 1
@@ -80,7 +80,7 @@ def take_in(settings: Settings, *, folder: Path) -> int:
     try:
         with kept_database(settings) as database_url:
             taken = asyncio.run(work(database_url))
-    except files.FolderError as error:
+    except projects.FolderError as error:
         print(f"noisescale: {error}", file=sys.stderr)
         return 1
     print(f"project {taken.project}: {taken.rows['run']:,} new runs, {sum(taken.rows.values()):,} new rows")

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.cli.commands import Subparsers, add_data_dir, reporting
 from noisescale_server.cli.upkeep import COMMAND_LINE, in_transaction, kept_database
 from noisescale_server.process.settings import Settings
+from noisescale_server.services import retention
 from noisescale_server.services.platform.errors import ProjectNotFound
-from noisescale_server.services.retention import of_project, rounds
-from noisescale_server.services.retention.rounds import Round
+from noisescale_server.services.retention import Round
 from noisescale_server.storage.access.visibility import session_factory
 from noisescale_server.storage.platform.engine import create_engine
 
@@ -35,8 +35,8 @@ def _days(text: str) -> int:
     if text == "never":
         return 0
     days = int(text)
-    if not 1 <= days <= of_project.MAX_DAYS:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 to {of_project.MAX_DAYS} days, nor `never`")
+    if not 1 <= days <= retention.MAX_DAYS:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 to {retention.MAX_DAYS} days, nor `never`")
     return days
 
 
@@ -66,8 +66,8 @@ def _setting(settings: Settings, *, project: str, days: int | None) -> int:
 
 async def _set(session: AsyncSession, *, project: str, days: int | None) -> int | None:
     if days is None:
-        return await of_project.of_name(session, project)
-    return await of_project.put(session, COMMAND_LINE, project, days or None)
+        return await retention.of_name(session, project)
+    return await retention.put(session, COMMAND_LINE, project, days or None)
 
 
 def _rounds(settings: Settings, *, is_dry: bool) -> int:
@@ -89,9 +89,9 @@ async def _work(database_url: str, *, is_dry: bool) -> Round:
     total = Round()
     try:
         if is_dry:
-            return await rounds.look(sessions, datetime.now(UTC))
+            return await retention.look(sessions, datetime.now(UTC))
         while True:
-            done = await rounds.work(sessions, datetime.now(UTC))
+            done = await retention.work(sessions, datetime.now(UTC))
             total = total.plus(done)
             if done.is_busy or not done.has_more:
                 return total

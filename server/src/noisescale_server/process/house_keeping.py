@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from noisescale_server.process.own_metrics import ProcessMetrics
-from noisescale_server.services.retention import rounds
+from noisescale_server.services import retention
 from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 SECONDS_BETWEEN_ROUNDS = 30.0
@@ -59,7 +59,7 @@ async def keep(sessions: async_sessionmaker[AsyncSession], counts: ProcessMetric
         folds: Look for old runs too.
     """
     while True:
-        done = await rounds.work(sessions, datetime.now(UTC), folds=folds)
+        done = await retention.work(sessions, datetime.now(UTC), folds=folds)
         if done.num_rows:
             counts.count_round(folded=done.folded.total, purged=done.purged)
             log.info("%s", done.sentence)

@@ -11,8 +11,8 @@ from noisescale_server.api.access.route import Asking
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import Now, ReadSession, Session, Text, body_of
 from noisescale_server.api.platform.schemas import Answer, Body
-from noisescale_server.services.baselines import pinned
-from noisescale_server.services.baselines.pinned import Baseline
+from noisescale_server.services import baselines
+from noisescale_server.services.baselines import Baseline
 
 # a name may hold slashes
 router = APIRouter(prefix="/projects/{project:path}/baseline", tags=["projects"])
@@ -43,7 +43,7 @@ class BaselineAnswer(Answer):
 @router.get("")
 async def get_baseline(project: ProjectName, session: ReadSession) -> BaselineAnswer:
     """Which run of the project is pinned."""
-    return _answer(await pinned.of_project(session, project))
+    return _answer(await baselines.of_project(session, project))
 
 
 @router.put("", response_model=BaselineAnswer, openapi_extra=body_of(BaselineBody))
@@ -52,13 +52,13 @@ async def pin_baseline(
 ) -> BaselineAnswer:
     """Pin a run of the project, instead of the one that is."""
     wanted = parse(BaselineBody, await read_body(request))
-    return _answer(await pinned.pin(session, by, project, wanted.run_id, now))
+    return _answer(await baselines.pin(session, by, project, wanted.run_id, now))
 
 
 @router.delete("", status_code=204)
 async def unpin_baseline(project: ProjectName, session: Session, by: Asking) -> None:
     """Let nothing be pinned."""
-    await pinned.unpin(session, by, project)
+    await baselines.unpin(session, by, project)
 
 
 def _answer(found: Baseline | None) -> BaselineAnswer:

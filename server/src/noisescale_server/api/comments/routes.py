@@ -12,8 +12,8 @@ from noisescale_server.api.platform import cursor as cursors
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import CONTROL_CHARACTERS, Now, ReadSession, RunId, Session, body_of
 from noisescale_server.api.platform.schemas import Answer, Body, refuse_blank, refuse_unprintable
+from noisescale_server.services import comments
 from noisescale_server.services.access.access import Principal
-from noisescale_server.services.comments import comments
 from noisescale_server.storage.comments import RunComment
 from noisescale_server.storage.runs.listing import Sort
 

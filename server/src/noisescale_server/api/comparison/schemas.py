@@ -12,8 +12,12 @@ from noisescale_server.analysis.sweeps.published import PublishedSweep
 from noisescale_server.api.platform.schemas import Answer
 from noisescale_server.api.sweeps.critical_batch_schemas import fit_answer
 from noisescale_server.services.comparison.comparison import Average, ComparedTask, Comparison, Source
-from noisescale_server.services.comparison.published_tasks import Form, PublishedNumber
-from noisescale_server.services.comparison.reference_comparison import PublishedComparison, PublishedStatistics
+from noisescale_server.services.comparison.reference_comparison import (
+    Form,
+    PublishedComparison,
+    PublishedNumber,
+    PublishedStatistics,
+)
 from noisescale_server.services.sweeps.sweeps import Goal
 
 

@@ -12,7 +12,7 @@ from noisescale_server.api.access.route import Asking
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
 from noisescale_server.api.platform.schemas import Answer, Body
-from noisescale_server.services.defaults import of_project
+from noisescale_server.services import defaults as of_project
 from noisescale_server.services.platform.errors import refuse
 
 # a name may hold slashes

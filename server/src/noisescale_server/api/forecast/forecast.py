@@ -10,7 +10,7 @@ from noisescale_server.api.forecast.schemas import ForecastAnswer, forecast_answ
 from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, RunId
 from noisescale_server.api.sweeps.schemas import MAX_TARGETS, Value
 from noisescale_server.api.sweeps.sweeps import SweepId
-from noisescale_server.services.forecast import forecast
+from noisescale_server.services import forecast
 
 router = APIRouter(tags=["forecast"])
 

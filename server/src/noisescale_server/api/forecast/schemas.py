@@ -5,7 +5,7 @@ from noisescale_server.analysis.forecast.laws.choice import Candidate, Verdict
 from noisescale_server.analysis.forecast.laws.law import Law, LawPoint
 from noisescale_server.analysis.forecast.laws.shapes import Axis, ShapeName
 from noisescale_server.api.platform.schemas import Answer
-from noisescale_server.services.forecast.forecast import Forecast, Observed, Quantity, Warned
+from noisescale_server.services.forecast import Forecast, Observed, Quantity, Warned
 
 
 class LawAnswer(Answer):

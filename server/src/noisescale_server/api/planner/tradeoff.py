@@ -20,9 +20,8 @@ from noisescale_server.services.planner.beyond import Beyond, beyond_the_batch
 from noisescale_server.services.planner.limits import Allowed, Reach
 from noisescale_server.services.planner.policies import Policy, Terrain, policies, profile_of
 from noisescale_server.services.planner.rows import Row
-from noisescale_server.services.planner.source import Source
-from noisescale_server.services.planner.target import SweepTargets
-from noisescale_server.services.planner.what_ifs import WhatIf
+from noisescale_server.services.planner.source import Source, SweepTargets
+from noisescale_server.services.planner.tradeoff import WhatIf
 from noisescale_server.services.planner.worth import worth_of
 from noisescale_server.services.platform.errors import refuse
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from noisescale_server.api.platform.deps import ReadSession
 from noisescale_server.api.platform.schemas import Answer
-from noisescale_server.services.platform.about import about
+from noisescale_server.services.platform.health import about
 
 router = APIRouter(tags=["health"])
 

@@ -16,7 +16,7 @@ from noisescale_server.api.reproductions.schemas import (
     ReproductionWithFindings,
     WrittenReproduction,
 )
-from noisescale_server.services.reproductions import reproductions
+from noisescale_server.services import reproductions
 from noisescale_server.storage.reproductions import Kind, ReproductionRow
 
 router = APIRouter(prefix="/reproductions", tags=["reproductions"])

@@ -9,7 +9,7 @@ from noisescale_server.api.access.route import Asking
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
 from noisescale_server.api.platform.schemas import Answer, Body, as_whole
-from noisescale_server.services.retention import of_project
+from noisescale_server.services import retention
 
 # a name may hold slashes
 router = APIRouter(prefix="/projects/{project:path}/retention", tags=["projects"])
@@ -24,7 +24,7 @@ class RetentionBody(Body):
         int | None,
         Field(
             ge=1,
-            le=of_project.MAX_DAYS,
+            le=retention.MAX_DAYS,
             description="days without data after which a run's rows are folded into buckets of 32 steps; null: never",
         ),
         BeforeValidator(as_whole),
@@ -40,11 +40,11 @@ class RetentionAnswer(Answer):
 @router.get("")
 async def get_retention(project: ProjectName, session: ReadSession) -> RetentionAnswer:
     """After how many days without data the rows of a run are folded."""
-    return RetentionAnswer(fold_after_days=await of_project.of_name(session, project))
+    return RetentionAnswer(fold_after_days=await retention.of_name(session, project))
 
 
 @router.put("", openapi_extra=body_of(RetentionBody))
 async def put_retention(project: ProjectName, request: Request, session: Session, by: Asking) -> RetentionAnswer:
     """Say so from now on. What is folded stays so, whatever is said later."""
     wanted = parse(RetentionBody, await read_body(request))
-    return RetentionAnswer(fold_after_days=await of_project.put(session, by, project, wanted.fold_after_days))
+    return RetentionAnswer(fold_after_days=await retention.put(session, by, project, wanted.fold_after_days))

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from noisescale_server.process.own_metrics import ProcessMetrics, build_info
-from noisescale_server.services.telemetry.snapshot import Snapshot
+from noisescale_server.services.telemetry import Snapshot
 from noisescale_server.storage.telemetry import LiveRun
 
 OF_A_RUN: Final = ("run",)

@@ -11,9 +11,9 @@ from noisescale_server.api.access.route import authorize
 from noisescale_server.api.platform.deps import Now, projects_of
 from noisescale_server.api.telemetry.families import Scrape
 from noisescale_server.process.settings import Settings
+from noisescale_server.services import telemetry
 from noisescale_server.services.access.access import Projects
-from noisescale_server.services.telemetry import snapshot
-from noisescale_server.services.telemetry.snapshot import Snapshot
+from noisescale_server.services.telemetry import Snapshot
 from noisescale_server.storage.access.visibility import KEY
 from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
@@ -43,7 +43,7 @@ async def scraped(app: FastAPI, projects: Projects, now: datetime) -> Scrape:
     seen: Snapshot | None = None
     try:
         async with app.state.read_sessions(info={KEY: projects}) as session, session.begin():
-            seen = await snapshot.look(
+            seen = await telemetry.look(
                 session,
                 now=now,
                 crashed_after=timedelta(seconds=settings.crashed_after_seconds),

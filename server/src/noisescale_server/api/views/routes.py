@@ -11,7 +11,7 @@ from noisescale_server.api.access.route import Asking
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import NO_CONTROL_CHARACTER, ReadSession, Session, Text, body_of
 from noisescale_server.api.platform.schemas import Answer, Body, Name
-from noisescale_server.services.views import shared
+from noisescale_server.services import views as shared
 from noisescale_server.storage.views import SavedView
 
 # a name may hold slashes

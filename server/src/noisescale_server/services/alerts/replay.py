@@ -20,11 +20,11 @@ from noisescale_core.advice.evidence.evidence import Measured
 from noisescale_core.advice.question import NOTHING_ASKED
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
+from noisescale_server.services import defaults as of_project
 from noisescale_server.services.alerts import episodes, mentioning
 from noisescale_server.services.alerts.episodes import NEVER
 from noisescale_server.services.alerts.rules import Rule, Standing, sentence_of
 from noisescale_server.services.alerts.watch import usd_left
-from noisescale_server.services.defaults import of_project
 from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series import sparklines

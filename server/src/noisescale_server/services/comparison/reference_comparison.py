@@ -1,19 +1,137 @@
-"""The published comparison, computed by the same code as one's own."""
+"""The published tasks, and the published comparison, computed by the same code as one's own."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Literal
 
 from noisescale_server.analysis.comparison.comparison import Statistics, statistics
 from noisescale_server.analysis.comparison.task_order import Rung, TaskOrder, task_order
-from noisescale_server.services.comparison.published_tasks import (
-    Form,
-    PublishedNumber,
-    PublishedTask,
-    pairs,
-    published_tasks,
-)
 from noisescale_server.services.comparison.reference_values import ReferenceValue
+
+# The published noise scales and critical batches of tasks, to stand beside one's own.
+#
+# Source: McCandlish et al. 2018, arXiv:1812.06162, Table 1, as it ships among the reference values.
+
+NOISE_SCALE = "simple_noise_scale_average"
+NOISE_SCALE_AT_START = "simple_noise_scale_start"
+CRITICAL_BATCH = "critical_batch_size_average"
+CRITICAL_BATCH_AT_START = "critical_batch_size_start"
+CRITICAL_BATCH_BOUND = "critical_batch_size_average_lower_bound"
+
+Form = Literal["point", "range", "lower_bound"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedNumber:
+    """A number as it was published.
+
+    Attributes:
+        form: A point; a range over several tasks (`low` to `high`); or a lower bound (`low`).
+        value: Of a point.
+        low: Of a range or a lower bound.
+        high: Of a range.
+    """
+
+    form: Form
+    value: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def representative(self) -> float:
+        """The point, the geometric middle of the range, or the bound itself."""
+        if self.value is not None:
+            return self.value
+        assert self.low is not None, "a range and a bound have one"
+        return self.low if self.high is None else math.sqrt(self.low * self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTask:
+    """A published task.
+
+    Attributes:
+        task: Its name.
+        unit: What both numbers count.
+        noise_scale: Averaged over training.
+        critical_batch: Averaged over training; a bound where it was not measured.
+        noise_scale_at_start: At the start, or None.
+        critical_batch_at_start: At the start, or None.
+        source: Where it was published.
+        source_address: Its address.
+        evidence: How the number was read.
+        note: A caveat, or None.
+    """
+
+    task: str
+    unit: str
+    noise_scale: PublishedNumber
+    critical_batch: PublishedNumber
+    noise_scale_at_start: PublishedNumber | None
+    critical_batch_at_start: PublishedNumber | None
+    source: str
+    source_address: str
+    evidence: str
+    note: str | None
+
+    @property
+    def form(self) -> Form:
+        """What the task is in a chart."""
+        return self.critical_batch.form if self.noise_scale.form == "point" else self.noise_scale.form
+
+
+def published_tasks(values: Iterable[ReferenceValue]) -> tuple[PublishedTask, ...]:
+    """Every task with both numbers, in the order of the reference values."""
+    by_name = {(item.task, item.quantity): item for item in values}
+    found = []
+    for (task, quantity), noise_scale in by_name.items():
+        critical_batch = by_name.get((task, CRITICAL_BATCH)) or by_name.get((task, CRITICAL_BATCH_BOUND))
+        if quantity == NOISE_SCALE and critical_batch is not None:
+            starts = [_number(by_name.get((task, name))) for name in (NOISE_SCALE_AT_START, CRITICAL_BATCH_AT_START)]
+            found.append(_task(noise_scale, critical_batch, *starts))
+    return tuple(found)
+
+
+def pairs(tasks: Iterable[PublishedTask], *forms: Form) -> list[tuple[float, float]]:
+    """(noise scale, critical batch) of the tasks of these forms, a range at its middle and a bound at itself."""
+    return [(one.noise_scale.representative, one.critical_batch.representative) for one in tasks if one.form in forms]
+
+
+def _task(
+    noise_scale: ReferenceValue,
+    critical_batch: ReferenceValue,
+    noise_scale_at_start: PublishedNumber | None,
+    critical_batch_at_start: PublishedNumber | None,
+) -> PublishedTask:
+    scale, critical = _number(noise_scale), _number(critical_batch)
+    assert scale is not None, "the table has a noise scale for every task"
+    assert critical is not None, "and a critical batch or a bound of it"
+    return PublishedTask(
+        task=noise_scale.task,
+        unit=noise_scale.unit,
+        noise_scale=scale,
+        critical_batch=critical,
+        noise_scale_at_start=noise_scale_at_start,
+        critical_batch_at_start=critical_batch_at_start,
+        source=critical_batch.source,
+        source_address=critical_batch.source_address,
+        evidence=critical_batch.evidence,
+        note=critical_batch.note,
+    )
+
+
+def _number(item: ReferenceValue | None) -> PublishedNumber | None:
+    if item is None or item.kind == "none":
+        return None
+    value: Any = item.value
+    if item.kind == "range":
+        return PublishedNumber("range", None, float(value[0]), float(value[1]))
+    if item.quantity == CRITICAL_BATCH_BOUND:
+        return PublishedNumber("lower_bound", None, float(value), None)
+    return PublishedNumber("point", float(value), None, None)
+
 
 CHAINS = {
     "image classification": ("MNIST", "SVHN", "ImageNet (ResNet-50)"),

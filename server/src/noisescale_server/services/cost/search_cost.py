@@ -24,7 +24,7 @@ from noisescale_server.services.cost.board_rows import price_of
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
-from noisescale_server.services.sweeps.targets import targets_of
+from noisescale_server.services.sweeps.curves import targets_of
 from noisescale_server.storage import cost
 from noisescale_server.storage import sweeps as sweep_table
 from noisescale_server.storage import sweeps as sweep_version

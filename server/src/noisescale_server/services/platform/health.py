@@ -1,12 +1,15 @@
-"""Whether this process can answer: the database is there and its schema is not older than the code."""
+"""Whether this process can answer: the database is there and its schema is not older than the code; and what it is."""
 
 from dataclasses import dataclass
+from importlib.metadata import version
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.platform.errors import SchemaOutdated
+from noisescale_server.storage import telemetry
 from noisescale_server.storage.platform import epochs, schema_version
+from noisescale_server.storage.telemetry import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +32,31 @@ async def check_ready(session: AsyncSession, migrations: Migrations) -> UUID:
     if revision is None or (revision in migrations.known and revision != migrations.newest):
         raise SchemaOutdated(revision, migrations.newest)
     return await epochs.database_id(session)
+
+
+# What this server is: its version, its database, and what is stored.
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a server says of itself.
+
+    Attributes:
+        version: Of noisescale-server.
+        database: Version of PostgreSQL.
+        projects: What each has stored, those with most records first.
+    """
+
+    version: str
+    database: str
+    projects: list[Stored]
+
+
+async def about(session: AsyncSession) -> About:
+    """What this server is, now.
+
+    Args:
+        session: Sees the projects that are told.
+    """
+    database = await telemetry.database_version(session)
+    return About(version("noisescale-server"), database, await telemetry.by_project(session))

@@ -17,7 +17,7 @@ from noisescale_core.advice.parts.parts import Decision
 from noisescale_core.advice.question import NOTHING_ASKED
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.looks import look_of, steps_of
-from noisescale_server.services.defaults import of_project
+from noisescale_server.services import defaults
 from noisescale_server.services.learning_rate import verdicts
 from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series import history as run_history
@@ -68,7 +68,7 @@ async def _judge(
     live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
     past = await whole_runs.history_of(session, run, live, is_kept=is_read)
     kappa = await known_kappa.of_run(session, run)
-    said = await of_project.of_id(session, run.project_id)
+    said = await defaults.of_id(session, run.project_id)
     asked = filled(NOTHING_ASKED, said, own_price=run.usd_per_device_hour)
     # milliseconds of arithmetic, for which no request should wait
     so_far = run_history.so_far(run, past)

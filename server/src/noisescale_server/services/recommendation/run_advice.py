@@ -16,7 +16,7 @@ from noisescale_core.advice.parts.parts import RateOff, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.errors import DomainError
-from noisescale_server.services.defaults import of_project
+from noisescale_server.services import defaults
 from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.learning_rate import verdicts
 from noisescale_server.services.platform.errors import RunNotFound, refuse
@@ -80,7 +80,7 @@ async def advise(
     past = await whole_runs.history_of(session, run, live, to_step)
     moment = None if to_step is None else Moment(await run_history.batch_at(session, live, to_step))
     kappa = await known_kappa.of_run(session, run)
-    asked = filled(asked, await of_project.of_id(session, run.project_id), own_price=run.usd_per_device_hour)
+    asked = filled(asked, await defaults.of_id(session, run.project_id), own_price=run.usd_per_device_hour)
     has_crashed = crashed_before is not None and run.updated_at <= crashed_before and moment is None
     found = _advice(whole_runs, run, past, kappa, asked, moment, has_crashed=has_crashed)
     if not may_wait_for_the_rate(found.recommendation.decision):

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.sweeps.steps_to_target.ladder import target_ladder
 from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting, Trial, settings_of
 from noisescale_server.services.series import metrics, whole_run
 from noisescale_server.services.series.live import LiveSeries
@@ -96,3 +97,24 @@ async def _training_loss(session: AsyncSession, run_id: UUID) -> list[tuple[int,
     found = await whole_run.points_of(session, live, MAX_POINTS)
     rows = zip(found.step_last, found.sum_loss, found.num_loss, strict=True)
     return [(step + 1, total / count) for step, total, count in rows if count]
+
+
+# The targets of a sweep: its own, or where it has none a ladder over what its runs reached.
+
+NUM_TARGETS = 5
+
+
+def goal_of(sweep: Sweep) -> Goal:
+    """Whether the sweep's metric falls or rises to a target."""
+    return "max" if sweep.goal == "max" else "min"
+
+
+def targets_of(sweep: Sweep, settings: Sequence[Setting]) -> list[float]:
+    """Targets, the hardest first; empty where the sweep names none and its runs did not improve."""
+    return sorted(sweep.targets or ladder(settings), reverse=sweep.goal == "max")
+
+
+def ladder(settings: Sequence[Setting]) -> Sequence[float]:
+    """Targets from easy to hard that every run reached; empty where there are none."""
+    curves = [curve for setting in settings for curve in setting.curves]
+    return target_ladder(curves, num_targets=NUM_TARGETS) if curves else ()

@@ -26,7 +26,7 @@ from noisescale_server.analysis.sweeps.learning_rate_sweep.fit import (
 from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
-from noisescale_server.services.sweeps.targets import targets_of
+from noisescale_server.services.sweeps.curves import targets_of
 from noisescale_server.storage import sweeps as sweep_version
 from noisescale_server.storage.sweeps import SweepRow
 

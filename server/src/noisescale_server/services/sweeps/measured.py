@@ -17,8 +17,8 @@ from noisescale_server.analysis.sweeps.steps_to_target.best_of_grid import Targe
 from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
+from noisescale_server.services.sweeps.curves import goal_of, targets_of
 from noisescale_server.services.sweeps.sweeps import Goal, SweepView
-from noisescale_server.services.sweeps.targets import goal_of, targets_of
 
 LEVEL = 0.95
 MAX_REPEATS = 8

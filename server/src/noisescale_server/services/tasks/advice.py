@@ -24,7 +24,7 @@ from noisescale_core.advice.recommendation import recommend
 from noisescale_core.errors import DomainError
 from noisescale_server.analysis.calibration.levels import LEVEL
 from noisescale_server.analysis.calibration.measurement import TypicalNoiseScale
-from noisescale_server.services.defaults import of_project
+from noisescale_server.services import defaults
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.whole_run import WholeRuns
@@ -92,7 +92,7 @@ async def advise(
     run = await runs.get(session, evidence.runs[0].run_id) if evidence.runs else None
     past = None if run is None else run_history.so_far(run, await whole_runs.history(session, run))
     own_price = None if past is None else past.usd_per_device_hour
-    asked = filled(asked, await of_project.of_id(session, evidence.task.project_id), own_price=own_price)
+    asked = filled(asked, await defaults.of_id(session, evidence.task.project_id), own_price=own_price)
     setting = _setting(evidence, past)
     start = _start(evidence, past, setting, asked)
     needed = None if evidence.critical_batch else await tasks.updates_needed(session, evidence.task.task_id)

@@ -25,7 +25,7 @@ from noisescale_server.services.series.separate_windows import RunWindow
 from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
-from noisescale_server.services.sweeps.targets import targets_of
+from noisescale_server.services.sweeps.curves import targets_of
 from noisescale_server.storage import sweeps as sweep_version
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import runs, streams

@@ -1,6 +1,6 @@
 """Comments on a run: who may change it writes them, who reads it reads them, and nobody changes another's words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -11,7 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.services.access import audit
 from noisescale_server.services.access.access import Principal, Right
 from noisescale_server.services.alerts import mentioning
-from noisescale_server.services.comments.mentions import mentioned
 from noisescale_server.services.platform.errors import CommentNotFound, NotAllowed, RunNotFound, refuse
 from noisescale_server.storage import comments as rows
 from noisescale_server.storage.access import people
@@ -135,3 +134,32 @@ async def _run(session: AsyncSession, run_id: UUID) -> RunRow:
     if row is None:
         raise RunNotFound(run_id)
     return row
+
+
+# Whom a text mentions: an @ and the name of somebody who reads the project.
+
+
+def mentioned(text: str, names: Iterable[str]) -> list[str]:
+    """The names behind an @ in the text, each once, in its order.
+
+    Of two names of which one begins with the other the longer one counts. A name ends where no letter or digit follows,
+    and an @ inside a word, as in an address, mentions nobody. Capitals do not matter.
+
+    Args:
+        text: As it was written.
+        names: What people are called.
+    """
+    longest_first = sorted(set(names), key=lambda name: (-len(name), name))
+    found: dict[str, None] = {}
+    for at, letter in enumerate(text):
+        if letter != "@" or (at and text[at - 1].isalnum()):
+            continue
+        name = next((one for one in longest_first if _begins(text, at + 1, one)), None)
+        if name is not None:
+            found[name] = None
+    return list(found)
+
+
+def _begins(text: str, at: int, name: str) -> bool:
+    end = at + len(name)
+    return text[at:end].casefold() == name.casefold() and not text[end : end + 1].isalnum()

@@ -1,1 +1,0 @@
-"""The run that a project compares its others to."""

@@ -1,1 +1,0 @@
-"""What people say about runs, and whom they mention."""

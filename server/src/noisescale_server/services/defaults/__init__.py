@@ -1,1 +1,0 @@
-"""What projects take for granted of prices, and who may say so."""

@@ -1,1 +1,0 @@
-"""Plain functions for how a noise scale or a critical batch goes on."""

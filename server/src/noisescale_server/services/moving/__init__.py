@@ -1,1 +1,0 @@
-"""A project as a folder of Parquet files."""

@@ -1,1 +1,0 @@
-"""Plain functions for what reproductions of published claims found."""

@@ -1,1 +1,0 @@
-"""What is kept of old and of deleted runs."""

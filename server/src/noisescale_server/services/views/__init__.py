@@ -1,1 +1,0 @@
-"""Views of pages that a team shares."""
