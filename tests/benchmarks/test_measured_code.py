@@ -17,8 +17,8 @@ COUNTED = {
     "harness.py payloads.py",
     "recommendation": "theory/cost.py services/recommendation/known_kappa.py services/series/history.py "
     "advice/recommendation.py",
-    "page": "run/page.py run/recommendation_card.py app.py answers.py address/address.js assets/10-base.css "
-    "assets/00-plotly-cartesian.min.js",
+    "page": "run/page.py run/recommendation_card.py app.py api/runs/runs.py address/address.js "
+    "assets/10-base.css assets/00-plotly-cartesian.min.js",
     "import": "noisescale/__init__.py noisescale/__init__.pyi lazy.py client/pyproject.toml",
     "limits": "impatient_http.py api/platform/body.py api/runs/runs.py",
     "reproduce": "claim/command.py tasks/digits.py reproduce/trainer.py",

@@ -12,47 +12,38 @@ from fastapi import Depends, FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
+from noisescale_server.api import baselines, comments, defaults, forecast, learning_rate, retention, tasks, views
 from noisescale_server.api.access import audit, keys, login, me, people, sharing
 from noisescale_server.api.access.credentials import Credentials
-from noisescale_server.api.access.gated import Api
+from noisescale_server.api.access.gate import Api
 from noisescale_server.api.access.login_provider import Provider
 from noisescale_server.api.access.mode import AccessMode
-from noisescale_server.api.access.rate_limit import BatchRate
-from noisescale_server.api.access.read_rate import ReadRate, Turns
+from noisescale_server.api.access.rates import BatchRate, ReadRate, Turns
 from noisescale_server.api.access.route import authorize
 from noisescale_server.api.alerts import routes as alerts
-from noisescale_server.api.baselines import routes as baselines
 from noisescale_server.api.calibration import calibrations, hindsight
-from noisescale_server.api.calibration.recalibration import Recalibrations
-from noisescale_server.api.comments import routes as comments
+from noisescale_server.api.calibration.calibrations import Recalibrations
 from noisescale_server.api.comparison import comparison, equal_loss, reference_values
 from noisescale_server.api.comparison import runs as comparison_runs
 from noisescale_server.api.cost import cost
-from noisescale_server.api.defaults import routes as defaults
-from noisescale_server.api.forecast import forecast
 from noisescale_server.api.ingest import streams
-from noisescale_server.api.learning_rate import verdicts
 from noisescale_server.api.planner import tradeoff
-from noisescale_server.api.platform import about, docs_page, health
+from noisescale_server.api.platform import about, docs, health
 from noisescale_server.api.platform.deps import PROBLEM_RESPONSES
-from noisescale_server.api.platform.docs_site import serve_documentation
-from noisescale_server.api.platform.errors import register_error_handlers
-from noisescale_server.api.platform.readiness import Readiness
-from noisescale_server.api.platform.unknown import register_unknown_api_paths
-from noisescale_server.api.recommendation import language_model, recommendation
+from noisescale_server.api.platform.docs import serve_documentation
+from noisescale_server.api.platform.errors import register_error_handlers, register_unknown_api_paths
+from noisescale_server.api.platform.health import Readiness
+from noisescale_server.api.recommendation import recommendation
 from noisescale_server.api.reproductions import reproductions
-from noisescale_server.api.retention import routes as retention
 from noisescale_server.api.runs import projects, runs
-from noisescale_server.api.series import groups, metrics, noise_scale, sparklines
+from noisescale_server.api.series import metrics, noise_scale, sparklines
 from noisescale_server.api.sweeps import critical_batch, learning_rates, sweeps
 from noisescale_server.api.sweeps import plan as sweep_plan
 from noisescale_server.api.sweeps import published as published_sweeps
 from noisescale_server.api.sweeps import quality as sweep_quality
-from noisescale_server.api.tasks import tasks
 from noisescale_server.api.telemetry import routes as telemetry
 from noisescale_server.api.telemetry.loopback import on_loopback
 from noisescale_server.api.telemetry.reporting import reported
-from noisescale_server.api.views import routes as views
 from noisescale_server.process.alerting import alerted
 from noisescale_server.process.house_keeping import house_kept
 from noisescale_server.process.migrating import migrations_folder
@@ -78,13 +69,11 @@ ROUTERS = (
     # before runs: its path looks like a run's
     sparklines.router,
     recommendation.router,
-    language_model.router,
     calibrations.router,
     hindsight.router,
     runs.router,
     streams.router,
     noise_scale.router,
-    groups.router,
     metrics.router,
     reference_values.router,
     projects.router,
@@ -108,7 +97,7 @@ ROUTERS = (
     equal_loss.router,
     cost.router,
     forecast.router,
-    verdicts.router,
+    learning_rate.router,
     learning_rates.router,
     tasks.router,
     about.router,
@@ -198,7 +187,7 @@ def include_routes(app: FastAPI) -> None:
     app.include_router(telemetry.router)
     app.include_router(login.router)
     app.include_router(sharing.way_in)
-    app.include_router(docs_page.router)
+    app.include_router(docs.router)
     serve_documentation(app)
     register_unknown_api_paths(app)
 

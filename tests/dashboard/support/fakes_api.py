@@ -37,7 +37,7 @@ from fakes_sweeps import (
     quality_json,
     sweep_json,
 )
-from noisescale_server.api.recommendation import language_model
+from noisescale_server.api.recommendation import recommendation as language_model
 
 
 class FakeApi:

@@ -19,7 +19,7 @@ import pytest
 from fastapi import FastAPI
 
 from factories import make_batch, make_run
-from noisescale_server.api.platform.unknown import LOOK_LIKE_AN_ID
+from noisescale_server.api.platform.errors import LOOK_LIKE_AN_ID
 from noisescale_server.app import ROUTERS
 from noisescale_server.services.access import sharing
 from noisescale_server.services.access.access import LOCAL

@@ -9,8 +9,8 @@ import pytest
 
 from app_in_process import ADDRESS, client_of, running_app
 from keys_of_tests import bearer, new_key
-from noisescale_server.api.access import read_rate
-from noisescale_server.api.access.read_rate import AT_ONCE, BURST_SECONDS, ReadRate, Turns
+from noisescale_server.api.access import rates
+from noisescale_server.api.access.rates import AT_ONCE, BURST_SECONDS, ReadRate, Turns
 from noisescale_server.api.platform.refusals import Busy, TooManyReads
 from noisescale_server.process.settings import Settings
 from noisescale_server.services.access import keys
@@ -69,7 +69,7 @@ class TestBucket:
         assert (let_in(rate, "ada", 100), let_in(rate, "bea", 1)) == (BURST_SECONDS, 1)
 
     def test_those_who_were_here_last_are_remembered(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("noisescale_server.api.access.read_rate.MAX_SENDERS", 2)
+        monkeypatch.setattr("noisescale_server.api.access.rates.MAX_SENDERS", 2)
         rate = ReadRate(60, clock)
         let_in(rate, "ada", 100)
         for sender in ("bea", "ada", "cid", "ada", "dan"):
@@ -100,7 +100,7 @@ async def test_a_few_of_a_sender_are_worked_on_at_once_and_those_of_another_besi
 
 
 async def test_who_waits_for_its_own_reads_in_vain_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_rate, "LONGEST_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(rates, "LONGEST_WAIT_SECONDS", 0.02)
     turns = Turns(at_once=1)
 
     async with turns.of("ada"):

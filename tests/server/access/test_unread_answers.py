@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from noisescale_server.process import unread_answers
+from noisescale_server.process import impatient_http
 from noisescale_server.process.impatient_http import MAX_WAITING, ImpatientProtocol
 from served_app import TOKEN, served_app
 
@@ -134,7 +134,7 @@ async def test_a_connection_that_asks_without_end_ends_and_leaves_no_error_in_th
 
 @pytest.mark.slow
 async def test_an_address_leaves_no_more_lying_than_it_may(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unread_answers, "MAX_BYTES", 2 * SIZE)
+    monkeypatch.setattr(impatient_http, "MAX_BYTES", 2 * SIZE)
     monkeypatch.setattr(ImpatientProtocol, "unread_seconds", 5.0)
     open_ones = [await connect(address) for _ in range(12)]
     most = 0

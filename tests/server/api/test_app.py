@@ -15,7 +15,7 @@ from fastapi.responses import PlainTextResponse
 from app_in_process import ADDRESS, AS_LOCAL_USER, client_of, local_settings, running_app
 from as_owner import execute
 from factories import make_batch
-from noisescale_server.api.access.gated import Api
+from noisescale_server.api.access.gate import Api
 from noisescale_server.app import ROUTERS, create_app
 from problems import assert_problem
 from stored_runs import store_run

@@ -4,7 +4,7 @@ import httpx
 from fastapi import FastAPI
 
 from app_in_process import client_of, running_app
-from noisescale_server.api.platform import docs_site
+from noisescale_server.api.platform import docs
 
 
 async def test_the_pages_that_were_built_are_served_with_a_policy_that_lets_their_own_scripts_run(tmp_path):
@@ -13,7 +13,7 @@ async def test_the_pages_that_were_built_are_served_with_a_policy_that_lets_thei
     (tmp_path / "measuring" / "index.html").write_text("Measuring")
 
     app = FastAPI(docs_url=None)
-    docs_site.serve_documentation(app, tmp_path)
+    docs.serve_documentation(app, tmp_path)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         first, page = await client.get("/docs/"), await client.get("/docs/measuring/")
         folder, nothing = await client.get("/docs/measuring"), await client.get("/docs/nothing/")
@@ -26,7 +26,7 @@ async def test_the_pages_that_were_built_are_served_with_a_policy_that_lets_thei
 
 async def test_a_checkout_without_them_shows_the_description_of_the_api(tmp_path):
     app = FastAPI(docs_url=None)
-    docs_site.serve_documentation(app, tmp_path)
+    docs.serve_documentation(app, tmp_path)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         answers = [await client.get(path) for path in ("/docs", "/docs/", "/docs/measuring/")]
 

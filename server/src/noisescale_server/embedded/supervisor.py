@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from noisescale_server.embedded import binaries, cluster, postmaster_pid, programs, running, socket_folder
 from noisescale_server.embedded.binaries import Binaries
@@ -26,7 +27,36 @@ from noisescale_server.embedded.errors import (
     WrongThreadError,
 )
 from noisescale_server.embedded.privileges import closed_folder, postgres_identity
-from noisescale_server.embedded.server_log import ServerLog
+
+# What the embedded Postgres says, in a file.
+
+_MAX_BYTES = 10_000_000
+_NUM_LAST_LINES = 15
+
+
+class ServerLog:
+    """A log file that grows over starts, and one older one once it is large."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._start_of_this_run = 0
+
+    def open(self) -> IO[bytes]:
+        """The file for the server to write to, at its end."""
+        if self.path.exists() and self.path.stat().st_size > _MAX_BYTES:
+            self.path.replace(self.path.with_suffix(".log.1"))
+        file = self.path.open("ab")
+        self.path.chmod(0o600)
+        self._start_of_this_run = file.tell()
+        return file
+
+    def last_lines(self) -> str:
+        """The end of what was said since it was opened."""
+        with self.path.open("rb") as file:
+            file.seek(self._start_of_this_run)
+            said = file.read().decode(errors="replace")
+        return "\n".join(said.splitlines()[-_NUM_LAST_LINES:])
+
 
 _logger = logging.getLogger(__name__)
 

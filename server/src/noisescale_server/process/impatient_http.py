@@ -5,13 +5,38 @@ of them for a while it ends.
 """
 
 import asyncio
+from collections import Counter
 from typing import ClassVar, Final
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from noisescale_server.process.client_address import counted_as
-from noisescale_server.process.unread_answers import LEAST_PROGRESS_BYTES, Unread
+
+# What clients that do not read may leave lying in this process: little of each address, and not for long.
+
+MAX_BYTES: Final = 32 << 20
+"""Of all connections of one address together; a proxy in front of the server reads what it is given."""
+LEAST_PROGRESS_BYTES: Final = 16 << 10
+"""A reader that takes less than this in `ImpatientProtocol.unread_seconds` has gone away, or pretends to read."""
+
+
+class Unread:
+    """Bytes that lie unread, by the address of the reader."""
+
+    def __init__(self) -> None:
+        self._bytes: Counter[str] = Counter()
+
+    def change(self, address: str, num_bytes: int) -> None:
+        """Count so many bytes more, or fewer."""
+        self._bytes[address] += num_bytes
+        if not self._bytes[address]:
+            del self._bytes[address]
+
+    def has_room(self, address: str, num_bytes: int) -> bool:
+        """Whether the address may leave so many more lying."""
+        return self._bytes[address] + num_bytes <= MAX_BYTES
+
 
 MAX_WAITING: Final = 8
 """Requests on one connection that may wait for the one before them; browsers and clients send the next one later."""

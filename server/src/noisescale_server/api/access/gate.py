@@ -4,9 +4,12 @@ It wraps the whole application, so nothing that is mounted or added later stands
 in the API is decided by `auth_route.py`, behind it.
 """
 
-from typing import Final
+import json
+from functools import cached_property
+from typing import Any, Final
 from urllib.parse import quote
 
+from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders, State
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,9 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from noisescale_server.api.access.credentials import Credentials, Visitor
 from noisescale_server.api.access.guests import is_guest, sees_page
 from noisescale_server.api.access.mode import AccessMode
-from noisescale_server.api.access.read_rate import ReadRate, Turns, is_read, takes_a_turn
+from noisescale_server.api.access.rates import ReadRate, Turns, is_read, takes_a_turn
 from noisescale_server.api.platform.body import check_announced_length
+from noisescale_server.api.platform.docs import docs_html
 from noisescale_server.api.platform.errors import database_problem, domain_problem
+from noisescale_server.api.platform.openapi import name_bodies, name_problem
 from noisescale_server.api.platform.refusals import Busy, TooManyAttempts, TooManyReads
 from noisescale_server.process.client_address import client_address, counted_as
 from noisescale_server.process.own_metrics import ProcessMetrics
@@ -205,3 +210,32 @@ def with_headers(send: Send, *, is_api: bool) -> Send:
         await send(message)
 
     return send_with_headers
+
+
+# The API as one application: FastAPI behind the gate, with a description that names every body.
+
+
+class Api(FastAPI):
+    """FastAPI behind the gate, that finds a place for the models of `body_of`."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Everything that this application does, whoever has added it, with the gate around it."""
+        return Gate(super().build_middleware_stack(), self.state)
+
+    def openapi(self) -> dict[str, Any]:
+        """The description, made once."""
+        if self.openapi_schema is None:
+            description = super().openapi()
+            name_bodies(description)
+            name_problem(description)
+        return super().openapi()
+
+    @cached_property
+    def openapi_json(self) -> bytes:
+        """The description as /openapi.json sends it: 330 kB, encoded once."""
+        return json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @cached_property
+    def openapi_html(self) -> bytes:
+        """The description as /openapi shows it, written once."""
+        return docs_html(self.openapi()).encode()

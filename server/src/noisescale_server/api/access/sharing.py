@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BeforeValidator, Field
 
 from noisescale_server.api.access.credentials import Credentials
-from noisescale_server.api.access.login_page import login_html, page_headers
+from noisescale_server.api.access.login import login_html, page_headers
 from noisescale_server.api.access.mode import AccessMode
 from noisescale_server.api.access.route import Asking
 from noisescale_server.api.platform.body import parse, read_body

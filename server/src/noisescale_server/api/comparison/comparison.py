@@ -1,17 +1,177 @@
 """GET /api/v1/comparison: noise scales against critical batches over tasks, one's own and published ones."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from noisescale_server.analysis.comparison.comparison import Statistics
+from noisescale_server.analysis.comparison.task_order import TaskOrder
+from noisescale_server.analysis.estimate import Bounds, Estimate
+from noisescale_server.analysis.recommendation.definitions import Definition
+from noisescale_server.analysis.series.averages import Averages
 from noisescale_server.analysis.sweeps import published as published_sweeps
-from noisescale_server.api.comparison.schemas import ComparisonAnswer, comparison_answer
+from noisescale_server.analysis.sweeps.published import PublishedSweep
 from noisescale_server.api.platform.deps import ReadSession, Text
+from noisescale_server.api.platform.schemas import Answer
+from noisescale_server.api.sweeps.critical_batch import fit_answer
 from noisescale_server.services.comparison import comparison, reference_comparison
-from noisescale_server.services.comparison.comparison import Average, Comparisons
+from noisescale_server.services.comparison.comparison import Average, ComparedTask, Comparison, Comparisons, Source
+from noisescale_server.services.comparison.reference_comparison import (
+    Form,
+    PublishedComparison,
+    PublishedNumber,
+    PublishedStatistics,
+)
+from noisescale_server.services.sweeps.sweeps import Goal
+
+# Answers about comparisons over tasks, version 1; see docs/rest.md.
+
+
+class ComparedTaskAnswer(Answer):
+    """One task and optimizer; noise scale and critical batch in examples."""
+
+    project: str
+    task: str
+    family: str | None
+    optimizer: str | None
+    unit: str
+    units_per_example: float
+    noise_scale: Averages | None
+    run_ids: tuple[UUID, ...]
+    source: Source
+    sweep_id: UUID
+    metric: str | None
+    goal: Goal
+    target: float | None
+    definition: Definition
+    critical_batch: Estimate | None
+    critical_batch_bounds: Bounds | None
+    explanation: str | None
+    findings: tuple[str, ...]
+    kappa: Estimate | None
+    left_out: str | None
+
+
+class PublishedTaskAnswer(Answer):
+    """One published task, both numbers in its unit."""
+
+    task: str
+    unit: str
+    form: Form
+    noise_scale: PublishedNumber
+    critical_batch: PublishedNumber
+    noise_scale_at_start: PublishedNumber | None
+    critical_batch_at_start: PublishedNumber | None
+    source: str
+    source_address: str
+    evidence: str
+    note: str | None
+
+
+class PublishedComparisonAnswer(Answer):
+    """What is published of the same comparison."""
+
+    tasks: list[PublishedTaskAnswer]
+    statistics: tuple[PublishedStatistics, ...]
+    orders: tuple[TaskOrder, ...]
+    article_r_squared: float
+
+
+class PublishedCriticalBatch(Answer):
+    """The critical batch of a published sweep, in its examples; its noise scale is not published."""
+
+    suite: str
+    workload: str
+    version: str
+    critical_batch: Estimate
+
+
+class ComparisonAnswer(Answer):
+    """The comparison."""
+
+    average: Average
+    tasks: list[ComparedTaskAnswer]
+    statistics: Statistics | None
+    statistics_missing: str | None
+    orders: tuple[TaskOrder, ...]
+    published: PublishedComparisonAnswer
+    published_sweeps: list[PublishedCriticalBatch]
+
+
+def comparison_answer(
+    found: Comparison, published: PublishedComparison, sweeps: Sequence[PublishedSweep]
+) -> ComparisonAnswer:
+    """The comparison as JSON."""
+    return ComparisonAnswer(
+        average=found.average,
+        tasks=[_task(one) for one in found.tasks],
+        statistics=found.statistics,
+        statistics_missing=found.statistics_missing,
+        orders=found.orders,
+        published=_published(published),
+        published_sweeps=[
+            PublishedCriticalBatch(
+                suite=one.workload.suite,
+                workload=one.workload.name,
+                version=one.workload.version,
+                critical_batch=fit.critical_batch,
+            )
+            for one in sweeps
+            if (fit := fit_answer(one.outcome)) is not None
+        ],
+    )
+
+
+def _task(one: ComparedTask) -> ComparedTaskAnswer:
+    return ComparedTaskAnswer(
+        project=one.project,
+        task=one.task,
+        family=one.family,
+        optimizer=one.optimizer,
+        unit=one.unit,
+        units_per_example=one.units_per_example,
+        noise_scale=one.noise_scale,
+        run_ids=one.run_ids,
+        source=one.source,
+        sweep_id=one.sweep.sweep_id,
+        metric=one.sweep.metric,
+        goal=one.sweep.goal,
+        target=one.sweep.target,
+        definition=Definition.HALF_EFFICIENCY,
+        critical_batch=one.sweep.critical_batch,
+        critical_batch_bounds=one.sweep.bounds,
+        explanation=one.sweep.explanation,
+        findings=one.sweep.findings,
+        kappa=one.kappa,
+        left_out=one.left_out,
+    )
+
+
+def _published(found: PublishedComparison) -> PublishedComparisonAnswer:
+    tasks = [
+        PublishedTaskAnswer(
+            task=one.task,
+            unit=one.unit,
+            form=one.form,
+            noise_scale=one.noise_scale,
+            critical_batch=one.critical_batch,
+            noise_scale_at_start=one.noise_scale_at_start,
+            critical_batch_at_start=one.critical_batch_at_start,
+            source=one.source,
+            source_address=one.source_address,
+            evidence=one.evidence,
+            note=one.note,
+        )
+        for one in found.tasks
+    ]
+    return PublishedComparisonAnswer(
+        tasks=tasks, statistics=found.statistics, orders=found.orders, article_r_squared=found.article_r_squared
+    )
+
 
 router = APIRouter(tags=["comparison"])
 

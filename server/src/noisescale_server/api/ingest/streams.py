@@ -9,7 +9,7 @@ from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.api.access.rate_limit import count_batch, count_too_large
+from noisescale_server.api.access.rates import count_batch, count_too_large
 from noisescale_server.api.access.route import enter_run, note_author, sessions_of
 from noisescale_server.api.ingest.rejection import read_batch
 from noisescale_server.api.ingest.wire_checks import Code

@@ -6,10 +6,23 @@
 from typing import Any, Literal
 from uuid import UUID
 
+import orjson
 from pydantic import ConfigDict, Field
+from starlette.responses import JSONResponse
 
 from noisescale_core.advice.parts.parts import LatestNoiseScale
 from noisescale_server.api.platform.schemas import Answer
+
+# JSON written by orjson: ten times faster than the standard library for columns of numbers.
+
+
+class JsonColumns(JSONResponse):
+    """A dict of columns as JSON, without a model in between: checking 15,000 numbers of our own would cost 5 ms."""
+
+    def render(self, content: Any) -> bytes:
+        """The content as bytes; numbers that are not finite become null."""
+        return orjson.dumps(content)
+
 
 State = Literal["resolved", "tentative", "unresolved"]
 Numbers = list[float | None]

@@ -1,12 +1,49 @@
 """/livez and /readyz: for supervisors and load balancers, without detail."""
 
-from typing import Literal
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from noisescale_server.api.platform.readiness import Readiness
+from noisescale_server.services.platform.errors import DatabaseUnreachable
+
+# Whether the database can be relied on, within the patience of whoever watches over this process.
+
+PATIENCE_SECONDS: Final = 1.5
+"""Supervisors give up after two or three seconds, and learn nothing then."""
+
+
+class Readiness:
+    """Looks once at a time, however many ask: probes of a frozen database must not take the others' connections."""
+
+    def __init__(self, look: Callable[[], Awaitable[UUID]]) -> None:
+        self._look = look
+        self._looking: asyncio.Task[UUID] | None = None
+
+    async def check(self) -> UUID:
+        """Which database it is, once that says that it can be relied on.
+
+        Raises:
+            DatabaseUnreachable: When it says nothing in time.
+            Exception: Whatever the look has found.
+        """
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_now())
+            # nobody may be left who hears of its failure
+            self._looking.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        looking = self._looking
+        # not `wait_for`: to take a statement back from a frozen database takes seconds, too
+        await asyncio.wait({looking}, timeout=PATIENCE_SECONDS)
+        if not looking.done():
+            raise DatabaseUnreachable(f"the database has said nothing for {PATIENCE_SECONDS} s")
+        return await looking
+
+    async def _look_now(self) -> UUID:
+        return await self._look()
+
 
 router = APIRouter(tags=["health"])
 

@@ -13,7 +13,7 @@ from noisescale_core.advice.question import FIELDS, MAX_BATCHES, Question
 from noisescale_core.advice.trainer_flags import Trainer
 from noisescale_core.errors import DomainError
 from noisescale_server.api.platform.deps import Step, TwentyIds
-from noisescale_server.api.recommendation.critical_by_definition import DefinitionName
+from noisescale_server.api.recommendation.schemas import DefinitionName
 from noisescale_server.services.platform.errors import refuse
 
 Batch = Annotated[float, Field(gt=0, le=question.LARGEST)]

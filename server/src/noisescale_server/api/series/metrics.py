@@ -5,9 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_server.api.platform.columns import MetricsAnswer, columns_of
+from noisescale_server.api.platform.columns import JsonColumns, MetricsAnswer, columns_of
 from noisescale_server.api.platform.deps import ReadSession, RunId, Step, Text, check_range
-from noisescale_server.api.platform.json_response import JsonColumns
 from noisescale_server.services.series import metrics
 from noisescale_server.services.series.metrics import AskedMetrics, MetricSeries
 

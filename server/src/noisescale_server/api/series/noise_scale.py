@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from noisescale_core.advice.parts.flags import reason_without_estimate
 from noisescale_core.advice.parts.parts import LatestNoiseScale
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
-from noisescale_server.api.platform.columns import SeriesAnswer, columns_of
-from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, RunId, Step, check_range
-from noisescale_server.api.platform.json_response import JsonColumns
+from noisescale_server.api.platform.columns import JsonColumns, LayersAnswer, SeriesAnswer, columns_of
+from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, RunId, Step, Text, check_range
 from noisescale_server.api.platform.schemas import Name
 from noisescale_server.services.platform.errors import refuse
-from noisescale_server.services.series import layer_series, series
+from noisescale_server.services.series import layer_series, layers, series
 from noisescale_server.services.series.events import Event
+from noisescale_server.services.series.layers import AskedLayers, Layer
 from noisescale_server.services.series.series import Series
 from noisescale_server.services.series.so_far import reason_of_rows
 from noisescale_server.storage.runs.streams import SIMPLE, Kind
@@ -165,3 +165,52 @@ def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None, step:
 def means(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
     """Mean of each point; None where nothing was counted."""
     return [total / count if count else None for total, count in zip(sums, counts, strict=True)]
+
+
+# GET /api/v1/runs/{run_id}/groups: the noise scale per layer.
+
+
+MAX_LIMIT = 200
+TERMS = ("trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
+
+
+class GroupsQuery(BaseModel):
+    """Which layers and steps, in how many points a layer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    from_: Annotated[Step | None, Field(alias="from")] = None
+    to: Step | None = None
+    points: Annotated[int, Field(ge=1, le=500)] = 60
+    cursor: Annotated[Text | None, Field(description="`next_cursor` of the page before")] = None
+    limit: Annotated[
+        int, Field(ge=1, le=MAX_LIMIT, description="layers; fewer where these have over 50,000 points")
+    ] = MAX_LIMIT
+
+
+@router.get("/runs/{run_id}/groups", response_class=JsonColumns, responses=columns_of(LayersAnswer))
+async def get_groups(run_id: RunId, query: Annotated[GroupsQuery, Query()], session: ReadSession) -> JsonColumns:
+    """A page of the layers in network order: each with its estimate over the range and a short series."""
+    check_range("from", query.from_, "to", query.to)
+    asked = AskedLayers(
+        low=query.from_, high=query.to, max_points=query.points, max_layers=query.limit, after=query.cursor
+    )
+    found = await layers.of_run(session, run_id, asked)
+    shown = [layer_answer(layer) for layer in found.layers]
+    return JsonColumns({"groups": shown, "from": found.low, "to": found.high, "next_cursor": found.next_name})
+
+
+def layer_answer(layer: Layer) -> dict[str, Any]:
+    """One layer."""
+    return {
+        "name": layer.name,
+        "estimate": estimate_answer(layer.whole),
+        **{name: getattr(layer.whole, name) for name in TERMS},
+        "series": {
+            "step": layer.steps,
+            **{
+                name: [getattr(one, name) for one in layer.estimates]
+                for name in ("value", "low", "high", "state", *TERMS)
+            },
+        },
+    }

@@ -5,9 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_server.api.platform.columns import SparklinesAnswer, columns_of
+from noisescale_server.api.platform.columns import JsonColumns, SparklinesAnswer, columns_of
 from noisescale_server.api.platform.deps import UUIDS, ReadSession, read_ids
-from noisescale_server.api.platform.json_response import JsonColumns
 from noisescale_server.api.series.noise_scale import event_answers
 from noisescale_server.services.series import sparklines
 

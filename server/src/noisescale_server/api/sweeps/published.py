@@ -18,7 +18,7 @@ from noisescale_server.analysis.sweeps.published import (
 from noisescale_server.analysis.sweeps.turning.detection import FEWEST_BATCH_SIZES
 from noisescale_server.api.platform.deps import Text
 from noisescale_server.api.platform.schemas import Answer
-from noisescale_server.api.sweeps.critical_batch_schemas import FitAnswer, fit_answer
+from noisescale_server.api.sweeps.critical_batch import FitAnswer, fit_answer
 
 router = APIRouter(tags=["sweeps"])
 

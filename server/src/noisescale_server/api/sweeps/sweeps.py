@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from noisescale_server.api.access.route import enter_if_there, enter_project, principal_of
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
-from noisescale_server.api.sweeps.followed import followed_answer
 from noisescale_server.api.sweeps.schemas import (
     BetweenRuns,
     NewSweepBody,
@@ -22,6 +21,7 @@ from noisescale_server.api.sweeps.schemas import (
     SweepRunsBody,
     SweepWithRuns,
     WrittenSweep,
+    followed_answer,
 )
 from noisescale_server.services.calibration import calibration
 from noisescale_server.services.sweeps import sweeps

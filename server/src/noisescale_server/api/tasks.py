@@ -1,13 +1,14 @@
 """/api/v1/projects/{project}/tasks: what is known of each task, and advice before a run's first step."""
 
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, dataclass
+from typing import Annotated, ClassVar, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import PlainTextResponse
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from noisescale_core.advice.answer import Recommendation
 from noisescale_core.advice.parts.parts import Interval, LatestNoiseScale
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import calibration
@@ -15,21 +16,10 @@ from noisescale_core.advice.trainer_flags import as_flags
 from noisescale_server.analysis.calibration.calibration import Kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, Text
+from noisescale_server.api.platform.schemas import Answer
 from noisescale_server.api.recommendation.query import RecommendationQuery
-from noisescale_server.api.recommendation.schemas import as_said
-from noisescale_server.api.sweeps.followed import followed_answer
-from noisescale_server.api.tasks.schemas import (
-    EarlierRun,
-    KnownCriticalBatch,
-    SettingAnswer,
-    TaskAnswer,
-    TaskKappa,
-    TaskList,
-    TaskRecommendationAnswer,
-    TaskRunAverage,
-    TaskSweepAnswer,
-    ToTargetAnswer,
-)
+from noisescale_server.api.recommendation.schemas import AS_JSON, as_said
+from noisescale_server.api.sweeps.schemas import FollowedRunAnswer, followed_answer
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.tasks import advice as task_advice
 from noisescale_server.services.tasks import tasks
@@ -37,6 +27,111 @@ from noisescale_server.services.tasks.advice import TaskAdvice, ToTarget
 from noisescale_server.services.tasks.evidence import TaskSweep
 from noisescale_server.services.tasks.tasks import TaskSummary
 from noisescale_server.storage.sweeps import called
+
+# Answers about tasks, and advice before a run's first step; see docs/rest.md.
+
+
+class KnownCriticalBatch(Answer):
+    """B_crit in examples; without a value the bounds that a refused fit leaves, null where open."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float
+
+
+class TaskSweepAnswer(Answer):
+    """A sweep of the task and what it says."""
+
+    sweep_id: UUID
+    name: str
+    optimizer: str
+    metric: str | None
+    target: float | None
+    critical_batch: KnownCriticalBatch | None
+    missing: str | None
+
+
+class TaskKappa(Answer):
+    """κ of the next run for one kind of optimizer; the fields of `Calibration`."""
+
+    optimizer: str
+    state: Literal["uncalibrated", "calibrated"]
+    kappa: Interval
+    kappa_log10_sd: float
+    measurements: int
+    text: str
+
+
+class TaskRunAverage(Answer):
+    """The average noise scale of the resolved run that was active last."""
+
+    run_id: UUID
+    noise_scale: LatestNoiseScale
+
+
+class TaskAnswer(Answer):
+    """A task."""
+
+    name: str
+    unit: str | None
+    family: str | None
+    num_runs: int
+    num_sweeps: int
+    num_branches: int
+    kappas: list[TaskKappa]
+    sweeps: list[TaskSweepAnswer]
+    followed: list[FollowedRunAnswer]
+    latest_run_average: TaskRunAverage | None
+
+
+class TaskList(Answer):
+    """The tasks of a project, by name."""
+
+    tasks: list[TaskAnswer]
+
+
+class SettingAnswer(Answer):
+    """The earlier run's setting that batch and learning rate are changed from."""
+
+    batch_size: float
+    lr: float | None
+    steps: int
+    is_tuned: bool
+
+
+class ToTargetAnswer(Answer):
+    """Steps that a sweep predicts to its target; the interval is of its curve."""
+
+    sweep_id: UUID
+    metric: str | None
+    target: float | None
+    batch_size: float
+    steps: Interval
+    examples: Interval
+
+
+class EarlierRun(Answer):
+    """A run that the noise scale comes from."""
+
+    run_id: UUID
+    run_average: KnownCriticalBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecommendationAnswer(Recommendation):
+    """The advice before step 0: fields mean what they do for a run, and are null where only a run tells."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = AS_JSON
+
+    project: str
+    task: str
+    optimizer: str | None
+    changed_from: SettingAnswer | None
+    to_target: list[ToTargetAnswer]
+    sweeps: list[TaskSweepAnswer]
+    runs: list[EarlierRun]
+
 
 # a name may hold slashes
 router = APIRouter(prefix="/projects/{project:path}/tasks", tags=["tasks"])

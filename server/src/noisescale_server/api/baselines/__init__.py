@@ -1,1 +1,0 @@
-"""HTTP for the run that a project compares its others to."""

@@ -1,1 +1,0 @@
-"""HTTP for what people say about runs."""

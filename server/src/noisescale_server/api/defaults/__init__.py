@@ -1,1 +1,0 @@
-"""Routes about what projects take for granted."""

@@ -1,1 +1,0 @@
-"""HTTP for how a noise scale or a critical batch goes on."""

@@ -1,1 +1,0 @@
-"""HTTP for the learning rate: whether it is right, from the path of the parameters."""

@@ -1,1 +1,0 @@
-"""Routes about how long rows are kept."""

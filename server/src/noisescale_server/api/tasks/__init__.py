@@ -1,1 +1,0 @@
-"""HTTP for tasks: what is known before a run's first step."""

@@ -1,1 +1,0 @@
-"""Routes about views that a team shares."""
