@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from noisescale_server.storage import baselines, comments, defaults, reproductions, views
 from noisescale_server.storage.access import tables as access_tables
-from noisescale_server.storage.alerts import tables as alert_tables
+from noisescale_server.storage.alerts import rows as alerts
 from noisescale_server.storage.platform import row_tables
 from noisescale_server.storage.platform.engine import async_url
 from noisescale_server.storage.platform.placement import ONE_CONNECTION_A_NODE, place
@@ -18,7 +18,7 @@ from noisescale_server.storage.platform.tables import Table
 from noisescale_server.storage.retention import rows as retention
 
 assert access_tables, "its classes belong to the same metadata"
-assert alert_tables, "the same"
+assert alerts, "the same"
 assert baselines, "the same"
 assert comments, "the same"
 assert defaults, "the same"

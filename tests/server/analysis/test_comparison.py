@@ -9,13 +9,13 @@ from noisescale_server.analysis.comparison.comparison import kappa_estimate, sta
 from noisescale_server.analysis.comparison.task_order import Rung, task_order
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.series.averages import Window, averages
-from noisescale_server.services.comparison import reference_comparison, reference_values
-from noisescale_server.services.comparison.reference_comparison import published_tasks
+from noisescale_server.services.comparison import reference_values
+from noisescale_server.services.comparison.reference_values import published_tasks
 
 
 @pytest.fixture(scope="module")
-def published() -> reference_comparison.PublishedComparison:
-    return reference_comparison.published(reference_values.load())
+def published() -> reference_values.PublishedComparison:
+    return reference_values.published(reference_values.load())
 
 
 @pytest.mark.parametrize(("place", "num_tasks", "r_squared"), [(0, 8, 0.765), (1, 9, 0.755), (2, 10, 0.842)])

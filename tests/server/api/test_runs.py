@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select
 
 from factories import make_batch
 from noisescale_server.services import retention
-from noisescale_server.storage.alerts.tables import AlertRule
+from noisescale_server.storage.alerts.rows import AlertRule
 from noisescale_server.storage.platform.tables import Run, Table
 from problems import assert_problem
 from stored_runs import resolved, store_run

@@ -12,7 +12,7 @@ from noisescale_server.storage import defaults as defaults_table
 from noisescale_server.storage import reproductions as reproduction_table
 from noisescale_server.storage import views as views_table
 from noisescale_server.storage.access import tables as access_tables
-from noisescale_server.storage.alerts import tables as alert_tables
+from noisescale_server.storage.alerts import rows as alerts
 from noisescale_server.storage.platform import placement, row_tables
 from noisescale_server.storage.platform.placement import column_of_run
 from noisescale_server.storage.platform.tables import Table
@@ -24,7 +24,7 @@ OF_A_RUN = {
 }  # fmt: skip
 BY_THEMSELVES = {"run": "id", "stream_place": "stream_id"}
 assert access_tables, reproduction_table
-assert alert_tables, defaults_table
+assert alerts, defaults_table
 assert retention_table
 assert views_table
 assert baselines_table, comments_table

@@ -21,8 +21,7 @@ from noisescale_server.services.series.resolution import block
 from noisescale_server.services.series.whole_run import NUM_AVERAGED
 from noisescale_server.storage.access import belonging
 from noisescale_server.storage.retention import folding, purging, rows
-from noisescale_server.storage.retention.folding import PyramidLacksRows, Taken, Units
-from noisescale_server.storage.retention.units import UNIT_BITS
+from noisescale_server.storage.retention.folding import UNIT_BITS, PyramidLacksRows, Taken, Units
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import KINDS
 

@@ -10,7 +10,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy import make_url
 
 from noisescale_server.storage import baselines, comments, defaults, reproductions, views
-from noisescale_server.storage.alerts import tables as alert_tables
+from noisescale_server.storage.alerts import rows as alerts
 from noisescale_server.storage.platform import row_tables
 from noisescale_server.storage.platform.tables import Table
 from noisescale_server.storage.retention import rows as retention
@@ -18,7 +18,7 @@ from noisescale_server.storage.retention import rows as retention
 # Which rows are a project's, in the order in which they can be put into a database again.
 
 _ROOMS = (
-    alert_tables,
+    alerts,
     baselines,
     comments,
     defaults,

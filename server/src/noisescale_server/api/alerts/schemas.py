@@ -11,7 +11,7 @@ from noisescale_server.api.platform.schemas import Answer, Body, Name
 from noisescale_server.services.alerts.managing import NewReceiver, WantedRule
 from noisescale_server.services.alerts.payloads import Shape
 from noisescale_server.services.alerts.rules import KINDS, Kind
-from noisescale_server.storage.alerts.tables import AlertDelivery, AlertEvent, AlertReceiver, AlertRule
+from noisescale_server.storage.alerts.rows import AlertDelivery, AlertEvent, AlertReceiver, AlertRule
 
 Hours = Annotated[float, Field(ge=0, le=8_760, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]

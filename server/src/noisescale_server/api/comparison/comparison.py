@@ -18,9 +18,9 @@ from noisescale_server.analysis.sweeps.published import PublishedSweep
 from noisescale_server.api.platform.deps import ReadSession, Text
 from noisescale_server.api.platform.schemas import Answer
 from noisescale_server.api.sweeps.critical_batch import fit_answer
-from noisescale_server.services.comparison import comparison, reference_comparison
+from noisescale_server.services.comparison import comparison, reference_values
 from noisescale_server.services.comparison.comparison import Average, ComparedTask, Comparison, Comparisons, Source
-from noisescale_server.services.comparison.reference_comparison import (
+from noisescale_server.services.comparison.reference_values import (
     Form,
     PublishedComparison,
     PublishedNumber,
@@ -201,7 +201,7 @@ async def get_comparison(
     found = await comparison.compare(
         session, known, project=query.project, tasks=query.task or None, run_ids=query.run, average=query.average
     )
-    published = reference_comparison.published(request.app.state.reference_values)
+    published = reference_values.published(request.app.state.reference_values)
     # the first call of a process fits them all
     sweeps = await asyncio.to_thread(published_sweeps.published_sweeps)
     return comparison_answer(found, published, sweeps)

@@ -15,7 +15,7 @@ from noisescale_server.services.alerts.rules import Kind
 from noisescale_server.services.platform.errors import AlertReceiverNotFound, AlertRuleNotFound, ProjectNotFound, refuse
 from noisescale_server.storage.access import belonging
 from noisescale_server.storage.alerts import outbox, rows
-from noisescale_server.storage.alerts.tables import AlertDelivery, AlertEvent, AlertReceiver, AlertRule
+from noisescale_server.storage.alerts.rows import AlertDelivery, AlertEvent, AlertReceiver, AlertRule
 
 MAX_RULES: Final = 50
 MAX_RECEIVERS: Final = 20

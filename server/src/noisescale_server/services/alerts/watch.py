@@ -13,7 +13,7 @@ from noisescale_server.services.alerts.episodes import NEVER, Episode
 from noisescale_server.services.alerts.rules import Rule, Standing, sentence_of
 from noisescale_server.storage import defaults
 from noisescale_server.storage.alerts import outbox, rows, watched
-from noisescale_server.storage.alerts.tables import AlertEpisode, AlertRule
+from noisescale_server.storage.alerts.rows import AlertEpisode, AlertRule
 
 HEARD_WITHIN: Final = timedelta(days=8)
 """A run from which nothing came for longer is forgotten; a rule may wait for seven days of silence."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from noisescale_server.storage.platform.tables import Stream
-from noisescale_server.storage.retention.units import UNIT_LEVEL, rows_of, steps_of_units, without_rows
+from noisescale_server.storage.retention.folding import UNIT_LEVEL, rows_of, steps_of_units, without_rows
 from noisescale_server.storage.runs.streams import Coverage, Kind
 from noisescale_server.storage.series.pyramid import BITS_PER_LEVEL
 from noisescale_server.storage.series.series import Piece

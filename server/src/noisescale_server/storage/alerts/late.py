@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.alerts.tables import LateArrival
+from noisescale_server.storage.alerts.rows import LateArrival
 from noisescale_server.storage.platform.driver import fetch
 
 LATE_SECONDS: Final = 60.0
