@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 from plotly.utils import PlotlyJSONEncoder
 
+import fakes_api
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS
 from fakes_sweeps import SWEEPS, published_json
 from noisescale_dashboard.answers.common import UNKNOWN, Interval
-from noisescale_dashboard.answers.sweeps import LackOfFit, Proposal, SweepPlan
+from noisescale_dashboard.answers.sweeps import LackOfFit, Proposal, StepsPoint, SweepPlan, TargetFit
 from noisescale_dashboard.answers.sweeps import published_sweeps as published_sweeps_of
 from noisescale_dashboard.sweeps.branch import ARM_COLUMNS
 from noisescale_dashboard.sweeps.cards import FIT_COLUMNS, plan_table
 from noisescale_dashboard.sweeps.published import footer
-from noisescale_dashboard.sweeps.words import bounds_words, lack_of_fit_words
+from noisescale_dashboard.sweeps.words import bounds_words, headline, lack_of_fit_words
 
 OWN = {"sweeps-view.data": {"tab": "own", "workload": None}, "narrow.data": False}
 SHOWN = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences", "num_targets": 4}
@@ -172,6 +173,51 @@ async def test_a_sweep_opens_with_the_critical_batch_of_its_hardest_target_and_h
         "Interval 841 – 1,170 (95 %). 12 batch sizes, learning rate tuned at each, 72 runs. At batch 16 the best"
     )
     assert set(changed["sweep-figures"]["data"]) == {"hyperbola", "steps", "residuals"}
+
+
+async def test_a_sweep_that_names_no_target_is_shown_at_those_that_its_runs_reached(
+    callbacks: Callbacks, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = fakes_api.sweep_json
+    monkeypatch.setattr(fakes_api, "sweep_json", lambda sweep, **how: named(sweep, **how) | {"targets": []})
+
+    changed = await callbacks.post("sweep-figures.data", sweep_view())
+    rows = (await callbacks.post("sweeps-rows.data", OWN))["sweeps-rows"]["data"]
+
+    assert changed["sweep-head"]["children"] == "Critical batch 992 sequences at val_loss 2.85"
+    assert "It names no target: these are five that all of its runs reached." in changed["sweep-lede"]["children"]
+    assert rows["fitted"] == [sweep.id for sweep in SWEEPS if sweep.kind == "sweep"]
+
+
+async def test_a_sweep_that_reached_nothing_says_what_to_do(
+    callbacks: Callbacks, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = fakes_api.critical_batch_json
+    monkeypatch.setattr(fakes_api, "critical_batch_json", lambda *asked: fitted(*asked) | {"targets": []})
+
+    changed = await callbacks.post("sweep-figures.data", sweep_view())
+
+    assert changed["sweep-cards"]["hidden"]
+    assert "its runs did not improve" in changed["sweep-lede"]["children"]
+
+
+@pytest.mark.parametrize(
+    ("point", "said_of_it"),
+    [
+        (
+            StepsPoint(64.0, 0.1, 20.0, 3, steps=21.0),
+            "Best learning rate 0.1 at batch 64 images, of the 3 that were tried",
+        ),
+        (
+            StepsPoint(64.0, 0.1, 20.0, 3, steps=21.0, is_at_grid_edge=True),
+            "Best learning rate 0.1 at batch 64 images, at the edge of the 3 that were tried",
+        ),
+        (StepsPoint(64.0, 0.1, 20.0, 1, steps=21.0), "No critical batch at val_loss 0.5 yet"),
+        (StepsPoint(64.0, 0.1, 20.0, 3), "No critical batch at val_loss 0.5 yet"),
+    ],
+)
+def test_at_a_single_batch_size_the_answer_is_the_best_learning_rate(point: StepsPoint, said_of_it: str) -> None:
+    assert headline(TargetFit(0.5, (point,)), unit="images", metric="val_loss") == said_of_it
 
 
 async def test_a_target_of_the_address_is_the_one_that_is_answered(callbacks: Callbacks) -> None:

@@ -296,8 +296,6 @@ class FakeApi:
         sweep = self.find_sweep(sweep_id)
         if sweep is None:
             return missing_sweep(sweep_id)
-        if not (target or sweep.ladder):
-            return problem(422, "Invalid input", "target is required: the sweep was created without targets")
         return critical_batch_json(sweep, target)
 
     async def critical_batches(self, ids: str) -> Any:

@@ -101,3 +101,23 @@ def test_a_ladder_ends_at_what_every_run_reached():
 
 def test_a_ladder_of_runs_that_do_not_improve_is_empty():
     assert target_ladder([falling(1.0, 2.0, 3.0, 4.0)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "targets"),
+    [
+        (1.0, 1 / 3, (0.867, 0.734, 0.6, 0.467, 0.334)),
+        (5000.0, 1777.7, (4360.0, 3720.0, 3070.0, 2430.0, 1780.0)),
+        (1.0 + 1e-15, 1.0, None),
+        (1e308, -1e308, None),
+        (3e-320, 1e-320, None),
+    ],
+)
+def test_targets_are_rounded_to_the_side_that_every_run_reached(
+    first: float, last: float, targets: tuple[float, ...] | None
+) -> None:
+    for sign, direction in ((1.0, Direction.MIN), (-1.0, Direction.MAX)):
+        found = target_ladder([MetricCurve((1.0, 2.0), (sign * first, sign * last), direction)])
+
+        assert all(first >= sign * one >= last for one in found)
+        assert targets is None or found == tuple(sign * one for one in targets)

@@ -169,12 +169,27 @@ class TestRefusal:
         assert {point["high"] for point in found["points"]} == {None}
         assert found["refusal"]["reason"] == "too_few_batch_sizes"
 
-    async def test_a_sweep_without_a_target_needs_one(self, shared_client: httpx.AsyncClient) -> None:
-        sweep_id = await sweep_of(shared_client, curve(16), targets=[])
+    async def test_a_sweep_that_names_no_target_has_five_that_its_runs_reached(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES), targets=[])
 
-        answer = await shared_client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch")
+        found = (await critical_batch(shared_client, sweep_id))["targets"]
 
-        assert_problem(answer, 422, "invalid-input", field="target")
+        targets = [one["target"] for one in found]
+        assert len(targets) == 5
+        assert targets == sorted(targets, reverse=True) == [round(one, 3) for one in targets]
+        assert {point["outcome"] for one in found for point in one["points"]} == {"reached"}
+        asked = (await critical_batch(shared_client, sweep_id, target=targets[-1]))["targets"]
+        assert asked == found[-1:]
+
+    async def test_a_sweep_whose_runs_did_not_improve_has_no_target(self, shared_client: httpx.AsyncClient) -> None:
+        worse = curve(16) | {"steps": [1, 2], "values": [1.0, 2.0]}
+        sweep_id = await sweep_of(shared_client, worse, targets=[])
+
+        assert (await critical_batch(shared_client, sweep_id))["targets"] == []
+        several = await shared_client.get(SEVERAL, params={"ids": sweep_id})
+        assert several.json()["sweeps"] == []
 
     async def test_an_unknown_sweep_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
         assert_problem(await shared_client.get(f"/api/v1/sweeps/{uuid4()}/critical-batch"), 404, "sweep-not-found")
@@ -315,8 +330,7 @@ class TestSeveralSweeps:
         runs = [curve(size, seed=s, noise=0.02) for size in BATCH_SIZES for s in range(3)]
         ids = [await sweep_of(shared_client, *runs, targets=[2 * TARGET, TARGET]) for _ in range(2)]
         rising = await sweep_of(shared_client, *runs, targets=[TARGET, 2 * TARGET], goal="max")
-        without = await sweep_of(shared_client, *runs, targets=[])
-        asked = [ids[1], rising, without, str(uuid4()), ids[0]]
+        asked = [ids[1], rising, str(uuid4()), ids[0]]
 
         answer = await shared_client.get(SEVERAL, params={"ids": ",".join(asked)})
 
@@ -326,6 +340,17 @@ class TestSeveralSweeps:
             await critical_batch(shared_client, ids[0], target=TARGET),
         ]
         assert answer.json()["sweeps"] == alone
+
+    async def test_one_that_names_no_target_is_at_the_hardest_that_is_fitted(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        runs = [curve(size, seed=s, noise=0.02) for size in BATCH_SIZES for s in range(3)]
+        sweep_id = await sweep_of(shared_client, *runs, targets=[])
+
+        (found,) = (await shared_client.get(SEVERAL, params={"ids": sweep_id})).json()["sweeps"]
+
+        ladder = (await critical_batch(shared_client, sweep_id))["targets"]
+        assert found["targets"] == [one for one in ladder if one["fit"] is not None][-1:]
 
     async def test_runs_that_have_come_since_are_in_it(self, shared_client: httpx.AsyncClient) -> None:
         sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES[:2]))

@@ -103,7 +103,7 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             return (None, states.not_loaded(problem), True, True, no_update, "", no_update)
         if not page.sweeps:
             return (None, states.no_sweeps(), True, True, no_update, count(0), no_update)
-        fitted = [sweep.id for sweep in page.sweeps if sweep.kind == "sweep" and sweep.hardest_target is not None]
+        fitted = [sweep.id for sweep in page.sweeps if sweep.kind == "sweep" and sweep.num_runs]
         return (
             {"fitted": fitted, "project": view.get("project")},
             None,
@@ -154,6 +154,7 @@ class Said:
     """What a row says of a sweep's findings, in words."""
 
     sizes: str = NOTHING
+    target: float | None = None
     known: str = NOTHING
     between: str = NOTHING
     doubt: str = ""
@@ -163,18 +164,15 @@ class Said:
 def _said(sweep: Sweep, found: Found) -> Said:
     if sweep.kind == "branch":
         return _said_of_branch(sweep)
-    if sweep.hardest_target is None:
-        return Said()
     if sweep.id not in found:
-        return Said(WAITING, WAITING, WAITING)
+        return Said(WAITING, sweep.hardest_target, WAITING, WAITING) if sweep.hardest_target is not None else Said()
     one = found[sweep.id]
     if one is None:
-        return Said(known="not loaded")
+        return Said(target=sweep.hardest_target, known="not loaded")
     sizes = sizes_words([point.batch_size for point in one.points])
     doubt = sweep_sentences.doubt_words(one)
-    return Said(
-        sizes, sweep_sentences.found_words(one), sweep_sentences.between_words(one), doubt, has_fit=one.fit is not None
-    )
+    known, between = sweep_sentences.found_words(one), sweep_sentences.between_words(one)
+    return Said(sizes, one.target, known, between, doubt, has_fit=one.fit is not None)
 
 
 def _said_of_branch(sweep: Sweep) -> Said:
@@ -182,10 +180,11 @@ def _said_of_branch(sweep: Sweep) -> Said:
     local = branch(sweep.details).local_critical_batch
     sizes = sizes_words(sorted({arm.batch_size for arm in branch(sweep.details).arms}))
     if local.low is not None and local.high is not None:
-        return Said(sizes, f"{count(local.low)} – {count(local.high)}", "local")
+        return Said(sizes, known=f"{count(local.low)} – {count(local.high)}", between="local")
     if local.low is None and local.high is None:
         return Said(sizes)
-    return Said(sizes, f"> {count(local.low)}" if local.low is not None else f"< {count(local.high)}", "local")
+    bound = f"> {count(local.low)}" if local.low is not None else f"< {count(local.high)}"
+    return Said(sizes, known=bound, between="local")
 
 
 def _name(sweep: Sweep) -> html.A:
@@ -193,8 +192,7 @@ def _name(sweep: Sweep) -> html.A:
     return link(name, f"/sweeps/{sweep.id}")
 
 
-def _target(sweep: Sweep) -> str:
-    target = sweep.hardest_target
+def _target(sweep: Sweep, target: float | None) -> str:
     return NOTHING if target is None else f"{sweep_sentences.metric_words(sweep.metric)[:24]} {exactly(target)}"
 
 
@@ -203,7 +201,7 @@ def _row(sweep: Sweep, said: Said) -> html.Tr:
     cells = [
         html.Td([_name(sweep), html.Span(f"{sweep.project} · {sweep.task}", className="below")], className="name"),
         html.Td(sweep.kind),
-        *(html.Td(word) for word in (said.sizes, si(sweep.num_runs), _target(sweep))),
+        *(html.Td(word) for word in (said.sizes, si(sweep.num_runs), _target(sweep, said.target))),
         html.Td([said.known, *unit], className="s" if said.has_fit else "dim"),
         html.Td([said.between, *_below(said.doubt)], className="" if said.has_fit else "dim"),
         html.Td(sweep.created_at[:10]),
@@ -216,7 +214,7 @@ def _below(words: str) -> list[html.Span]:
 
 
 def _narrow_row(sweep: Sweep, said: Said) -> html.Tr:
-    below = f"{sweep.task} · {sweep.kind if sweep.kind != 'sweep' else _target(sweep)}"
+    below = f"{sweep.task} · {sweep.kind if sweep.kind != 'sweep' else _target(sweep, said.target)}"
     unit = f" {sweep.unit[:14]}" if said.has_fit else ""
     return html.Tr(
         [

@@ -24,8 +24,8 @@ from noisescale_dashboard.words.number_format import exactly
 
 NO_RUNS = "No runs are attached to this sweep yet. They come with noisescale.sweep, or by POST …/runs."
 NO_TARGET = (
-    "This sweep names no target, so there is no critical batch to measure. Create it with targets, or add one to the "
-    "address: ?target=0.5"
+    "This sweep names no target, and its runs did not improve, so there is no critical batch to measure. Let them go "
+    "on, or add a target to the address: ?target=0.5"
 )
 REFRESH_FACTOR = 6
 """A sweep grows by whole trainings: it is asked for less often than a run."""
@@ -138,7 +138,7 @@ def register(app: Dash, api: ApiClient) -> None:
             if ctx.triggered_id == "sweep-pulse" and not has_news(sweep, shown):
                 return _only({"sweep-note.children": None})
             wanted = float(view["target"]) if view["target"] else None
-            if sweep.kind == "branch" or not sweep.num_runs or (wanted is None and not sweep.targets):
+            if sweep.kind == "branch" or not sweep.num_runs:
                 return _only(_without_targets(sweep, narrow=narrow))
             found = await api.critical_batch(visitor, sweep_id, asked_targets(sweep, wanted))
         except ApiProblem as problem:
@@ -214,7 +214,7 @@ def _grid_class(found: CriticalBatch, target: TargetFit) -> str:
 
 
 def _without_targets(sweep: Sweep, *, narrow: bool) -> dict[str, Any]:
-    """A branch, or a sweep that has no runs or names no target."""
+    """A branch, or a sweep that has no runs, or no target that they reached."""
     changes: dict[str, Any] = {
         "sweep-shown.data": None,
         "sweep-missing.children": None,

@@ -10,6 +10,7 @@ from noisescale_dashboard.answers.sweeps import (
     LackOfFit,
     PublishedSweep,
     Refusal,
+    StepsPoint,
     Sweep,
     SweepPlan,
     TargetFit,
@@ -65,10 +66,22 @@ def chosen_target(found: CriticalBatch, wanted: float | None) -> TargetFit | Non
 
 
 def headline(target: TargetFit, *, unit: str, metric: str) -> str:
-    """The answer: "Critical batch 992 sequences at val_loss 2.85"."""
+    """The answer: "Critical batch 992 sequences at val_loss 2.85"; at a single batch size its best learning rate."""
     at = f"at {metric} {exactly(target.target)}"
     known = bounds_words(target.critical_batch)
-    return f"Critical batch {known} {unit} {at}" if known else f"No critical batch {at} yet"
+    if known:
+        return f"Critical batch {known} {unit} {at}"
+    if len(target.points) == 1 and target.points[0].num_learning_rates > 1 and target.num_reached:
+        return _best_rate(target.points[0], unit)
+    return f"No critical batch {at} yet"
+
+
+def _best_rate(point: StepsPoint, unit: str) -> str:
+    where = f"at batch {count(point.batch_size)} {unit}"
+    tried = f"the {count(point.num_learning_rates)} that were tried"
+    if point.is_at_grid_edge:
+        return f"Best learning rate {exactly(point.lr)} {where}, at the edge of {tried}"
+    return f"Best learning rate {exactly(point.lr)} {where}, of {tried}"
 
 
 def bounds_words(found: Interval) -> str:
@@ -84,7 +97,11 @@ def bounds_words(found: Interval) -> str:
 
 def lede(sweep: Sweep, target: TargetFit, level: float) -> str:
     """How sure, from what, and what speaks against it."""
-    made = f"{count(len(target.points))} batch sizes, {_tuned(target)}, {count(sweep.num_runs)} runs."
+    num_sizes = len(target.points)
+    sizes = f"{count(num_sizes)} batch size{'' if num_sizes == 1 else 's'}"
+    made = f"{sizes}, {_tuned(target)}, {count(sweep.num_runs)} runs."
+    if not sweep.targets:
+        made += " It names no target: these are five that all of its runs reached."
     if target.refusal is not None:
         return f"{true_minus(target.refusal.explanation)} {made}"
     found = target.critical_batch

@@ -39,7 +39,10 @@ class SweepQuestions(Questions):
     async def critical_batches(
         self, visitor: Mapping[str, str], sweep_ids: Sequence[str]
     ) -> dict[str, sweep_answers.TargetFit | None]:
-        """By id, what each sweep says about its hardest target; None where it could not be read."""
+        """By id, what each sweep says about its hardest target; None where it could not be read.
+
+        Those whose runs have reached no target are left out.
+        """
         parts = [sweep_ids[start : start + FITS_AT_ONCE] for start in range(0, len(sweep_ids), FITS_AT_ONCE)]
         found: dict[str, sweep_answers.TargetFit | None] = dict.fromkeys(sweep_ids)
         # one after the other: those that were never fitted take their time
@@ -48,7 +51,9 @@ class SweepQuestions(Questions):
                 known = await self._api.get(visitor, f"{API}/sweeps/critical-batches", {"ids": ",".join(part)})
             except ApiProblem:
                 continue
-            found |= {one["sweep_id"]: sweep_answers.critical_batch(one).targets[0] for one in known["sweeps"]}
+            said = {one["sweep_id"]: sweep_answers.critical_batch(one).targets[0] for one in known["sweeps"]}
+            found = {sweep_id: one for sweep_id, one in found.items() if sweep_id not in part}
+            found.update(said)
         return found
 
     async def sweep_plan(

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -87,7 +87,7 @@ async def measure(session: AsyncSession, sweep_id: UUID) -> MeasuredSweep:
 
 
 def _measured(view: SweepView, settings: Sequence[Setting], targets: Sequence[float]) -> MeasuredSweep:
-    found = _hardest(settings, targets)
+    found = most_telling(target_answer(settings, target, level=LEVEL) for target in targets)
     outcome = None if found is None else found.outcome
     fit = outcome if isinstance(outcome, SweepFit) else None
     refusal = outcome if isinstance(outcome, Refusal) else None
@@ -120,11 +120,14 @@ def _best_rates(settings: Sequence[Setting], targets: Sequence[float]) -> tuple[
     return ()
 
 
-def _hardest(settings: Sequence[Setting], targets: Sequence[float]) -> TargetAnswer | None:
-    """The hardest target that is fitted; where none is, the hardest that bounds B_crit, else the hardest."""
+def most_telling(answers: Iterable[TargetAnswer]) -> TargetAnswer | None:
+    """The hardest target that is fitted; where none is, the hardest that bounds B_crit, else the hardest.
+
+    Args:
+        answers: The hardest first; those after the first fit are not asked for.
+    """
     refused: list[TargetAnswer] = []
-    for target in targets:
-        found = target_answer(settings, target, level=LEVEL)
+    for found in answers:
         if isinstance(found.outcome, SweepFit):
             return found
         refused.append(found)

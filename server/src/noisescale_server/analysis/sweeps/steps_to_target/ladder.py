@@ -1,5 +1,6 @@
 """Targets over the range that runs reached: B_crit depends on the target, so one is not enough."""
 
+import math
 from collections.abc import Sequence
 
 from noisescale_server.analysis.errors import AnalysisError
@@ -10,10 +11,11 @@ EASIEST = 0.2
 
 
 def target_ladder(curves: Sequence[MetricCurve], *, num_targets: int = 5) -> tuple[float, ...]:
-    """Targets from easy to hard, evenly spaced, that every run reached.
+    """Targets from easy to hard, evenly spaced but for rounding, that every run reached.
 
     The hardest is the worst of the runs' best values, the easiest lies a fifth of the way there from the worst first
-    value. Empty where some run did not improve on that start.
+    value. Each is rounded to the easier side, by less than a hundredth of the way. Empty where some run did not improve
+    on that start.
 
     Raises:
         AnalysisError: If there are no curves, their directions differ, or num_targets is below 1.
@@ -28,7 +30,19 @@ def target_ladder(curves: Sequence[MetricCurve], *, num_targets: int = 5) -> tup
     start, hardest = min(values[0] for values in scores), min(max(values) for values in scores)
     if hardest <= start:
         return ()
-    if num_targets == 1:
-        return (sign * hardest,)
-    spacing = (1 - EASIEST) / (num_targets - 1)
-    return tuple(sign * (start + (EASIEST + number * spacing) * (hardest - start)) for number in range(num_targets))
+    spacing = (1 - EASIEST) / max(num_targets - 1, 1)
+    shares = [1 - number * spacing for number in reversed(range(num_targets))]
+    return tuple(
+        # no further than the hardest, where rounding of float64 would go beyond
+        sign * _rounded_down(min((1 - share) * start + share * hardest, hardest), hardest - start)
+        for share in shares
+    )
+
+
+def _rounded_down(value: float, way: float) -> float:
+    """To a place of decimals, by less than a hundredth of the way; as it is where float64 has no such place."""
+    digits = 2 - math.floor(math.log10(min(way, 1e300)))
+    scaled = value * 10.0**digits if digits < 300 else math.inf
+    if not abs(scaled) < 2**53:
+        return value
+    return min(round(math.floor(scaled) / 10.0**digits, digits), value)
