@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
     parser.add_argument("--count", type=int, default=size(COUNT, 2), help="how many")
     parser.add_argument(
-        "--file", default=size("", "transport/spool/losses.py"), help="only files with this in their path"
+        "--file", default=size("", "transport/spool/loss_book.py"), help="only files with this in their path"
     )
     parser.add_argument("--jobs", type=int, default=size(os.cpu_count() or 1, 1), help="side by side")
     parser.add_argument("--explain", action="store_true", help="try nothing: put the explanations into the last table")

@@ -89,7 +89,12 @@ def version() -> str:
     sources = [lab / "reproduce" / "advice" / name for name in REPLAYED_BY]
     policy = [*sorted((lab / "follow").glob("*.py")), lab / "follow" / "rate_lines.json"]
     core = ROOT / "client/src/noisescale_core"
-    known = ("evidence/critical_belief.py", "evidence/kappa.py", "parts/known_noise_scale.py", "evidence/usual.py")
+    known = (
+        "evidence/critical_belief.py",
+        "evidence/kappa.py",
+        "parts/known_noise_scale.py",
+        "evidence/critical_belief.py",
+    )
     advice = [core / "advice" / name for name in known]
     theory = [core / "estimators/belief.py", core / "theory/expected_cost.py", core / "theory/learning_rate.py"]
     for source in [*sources, REFERENCES, *policy, *advice, *theory]:

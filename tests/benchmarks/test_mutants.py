@@ -118,7 +118,7 @@ def test_every_file_has_tests_that_exist(drawing):
 
 
 def test_a_draw_is_the_same_for_the_same_seed(drawing):
-    file = "client/src/noisescale/transport/spool/losses.py"
+    file = "client/src/noisescale/transport/spool/loss_book.py"
     mutants = list(drawing.mutants_of(ROOT, file))
 
     assert drawing.drawn(mutants, 1) == drawing.drawn(mutants, 1) != drawing.drawn(mutants, 2)

@@ -7,14 +7,14 @@ import pytest
 
 import noisescale_core
 from noisescale_core.errors import DomainError, NoiseScaleError
-from noisescale_core.theory import efficiency
+from noisescale_core.theory import trade_off
 
 FILES = sorted(Path(noisescale_core.__file__).parent.rglob("*.py"))
 
 
 def test_a_value_outside_a_formula_is_named_with_the_way_out():
     with pytest.raises(DomainError, match="batch_size must be positive and finite, got 0"):
-        efficiency.step_efficiency(100, 0)
+        trade_off.step_efficiency(100, 0)
 
 
 def test_it_is_an_error_of_ours_and_still_a_value_error():

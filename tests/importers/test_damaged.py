@@ -9,7 +9,7 @@ import pytest
 
 from damaged import DAMAGES, NUM_STEPS, WRITERS, flip, hostile_name, is_true, truth
 from imported import Said
-from noisescale_importers.text import shown
+from noisescale_importers.source import shown
 
 
 def written(folder: Path, format_: str, number: int, rng: random.Random, offline: Path) -> tuple[str, Path]:

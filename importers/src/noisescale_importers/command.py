@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 
 from noisescale.config import Config
 from noisescale.transport.upload.http import HttpServer
@@ -12,16 +13,51 @@ from noisescale_importers.answers.command import say_what_follows
 from noisescale_importers.delivery.connection import PATIENCE_SECONDS, Connection
 from noisescale_importers.prepared import Wishes
 from noisescale_importers.preview import preview
-from noisescale_importers.progress import Bar
 from noisescale_importers.roles import ROLES
-from noisescale_importers.source import importer_names, load
-from noisescale_importers.text import shown
+from noisescale_importers.source import importer_names, load, shown
+
+SECONDS = 0.1
+WIDTH = 30
 
 OPTIONS = {
     "run-column": "column that tells runs of one table apart",
     "rows-are-runs": "yes or no: each row of a table is a run of its own",
 }
 """Settings of our own importers; any other one is given as --option NAME=VALUE."""
+
+
+# How far an import is, in a line of the terminal that is written over; none where standard error is no terminal.
+
+
+class Bar:
+    """Runs that are done, and records of the one that is under way."""
+
+    def __init__(self, num_runs: int) -> None:
+        self._num_runs = max(1, num_runs)
+        self._num_done = 0
+        self._is_shown = sys.stderr.isatty()
+        self._said_at = -SECONDS
+
+    def item(self, number: int) -> None:
+        """So many records of the present run are done."""
+        now = time.monotonic()
+        if self._is_shown and now - self._said_at >= SECONDS:
+            self._said_at = now
+            bar = "█" * int(WIDTH * self._num_done / self._num_runs)
+            sys.stderr.write(
+                f"\r{bar:░<{WIDTH}} run {self._num_done + 1:,} of {self._num_runs:,}, record {number:,}\x1b[K"
+            )
+            sys.stderr.flush()
+
+    def run_done(self) -> None:
+        """One run more is done."""
+        self._num_done += 1
+
+    def clear(self) -> None:
+        """Wipe the line, before something is said."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -18,8 +18,7 @@ from noisescale_importers.prepared import (
     status_of,
     summary_of,
 )
-from noisescale_importers.source import Damage, Importer
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Importer, shown
 
 
 @dataclass

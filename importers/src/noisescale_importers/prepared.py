@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from noisescale.description import RunDescription
-from noisescale_importers import identity
 from noisescale_importers.answers.summary import Summary
 from noisescale_importers.reading import Reading
 from noisescale_importers.roles import MAY_COUNT, Taken, chosen, is_count, normalised, number_of
-from noisescale_importers.source import Damage, Row, SourceRun
-from noisescale_importers.text import as_name, shown
+from noisescale_importers.source import Damage, Row, SourceRun, as_name, shown
+from noisescale_importers.source import run_id as id_of_source_run
 
 HEAD_ROWS = 300
 """Rows from which columns are known; the same at each import, so that a grown source keeps its roles."""
@@ -179,7 +178,7 @@ def task_of(run: SourceRun, wishes: Wishes) -> str:
 
 def run_id_of(run: SourceRun, wishes: Wishes) -> str:
     """The id of the run on the server."""
-    return identity.run_id(run, kind=wishes.kind, project=wishes.project, source_name=wishes.source_name)
+    return id_of_source_run(run, kind=wishes.kind, project=wishes.project, source_name=wishes.source_name)
 
 
 def status_of(run: SourceRun, wishes: Wishes) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from noisescale_importers.prepared import Prepared
 from noisescale_importers.reading import NOT_METRICS
 from noisescale_importers.roles import ROLES, Taken
-from noisescale_importers.text import shown
+from noisescale_importers.source import shown
 
 MAX_METRICS = 12
 MISSING = {

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from noisescale_importers.roles import Taken
-from noisescale_importers.source import Damage, Row
-from noisescale_importers.text import is_name, shown
+from noisescale_importers.source import Damage, Row, is_name, shown
 
 MAX_NUMBER = 2**53 - 1
 MAX_BATCH = 1e15

@@ -4,12 +4,16 @@ A plug-in is an object with `find`, named by an entry point in the group `noises
 are examples.
 """
 
+import json
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Literal, NamedTuple, Protocol
 
 from noisescale_core.errors import ConfigError
+
+MAX_NAME = 256
 
 GROUP = "noisescale.importers"
 
@@ -18,6 +22,32 @@ State = Literal["finished", "failed", "running", "unknown"]
 
 TrialStatus = Literal["complete", "infeasible", "incomplete"]
 """How a trial of a study ended; "infeasible": it diverged, "incomplete": what is missing may change the result."""
+
+NAMESPACE = uuid.UUID("0f1d6d2e-9c1b-5b70-9a3e-6d5f3e0c7a11")
+"""Of all imported runs; another one would import every source a second time."""
+
+
+# Names of files, columns and runs as a terminal and the server can take them: sources may hold anything.
+
+
+def shown(text: object, longest: int = 120) -> str:
+    """The text with every character that is not printable as U+FFFD, and its middle left out where it is long."""
+    clean = "".join(c if c.isprintable() else "\ufffd" for c in str(text))
+    if len(clean) <= longest:
+        return clean
+    half = (longest - 1) // 2
+    return f"{clean[:half]}…{clean[-half:]}"
+
+
+def is_name(text: str) -> bool:
+    """Whether the server takes it for the name of a metric, a run or a task."""
+    return bool(text.strip()) and len(text) <= MAX_NAME and text.isprintable()
+
+
+def as_name(text: str) -> str | None:
+    """The text as a name that the server takes; None where nothing is left of it."""
+    name = shown(text.strip(), MAX_NAME)
+    return name if is_name(name) else None
 
 
 class Row(NamedTuple):
@@ -134,3 +164,29 @@ def _missing(point: EntryPoint, error: ModuleNotFoundError) -> str:
     """How to get what an importer reads with: the extra that its entry point names."""
     way = f"in a checkout of noisescale, pip install './importers[{','.join(point.extras)}]'" if point.extras else ""
     return f"the importer {point.name!r} needs {error.name}, which is not installed: {way or 'install it'}"
+
+
+# Ids of runs and streams that follow from the source: who imports it again finds what is there.
+
+
+def run_id(run: SourceRun, *, kind: str, project: str, source_name: str | None) -> str:
+    """The id of an imported run in a project.
+
+    Args:
+        run: The run.
+        kind: Name of the importer.
+        project: Where it goes.
+        source_name: Stands for the folder that the source lies in; None: that folder itself.
+    """
+    where = run.root if source_name is None else f"named {source_name}"
+    return str(uuid.uuid5(NAMESPACE, json.dumps([project, kind, where, run.identity])))
+
+
+def stream_id(of_run: str, part: int) -> str:
+    """The id of a part of a run: part 0 is the run until it ends or goes back to an earlier step, and so on."""
+    return str(uuid.uuid5(uuid.UUID(of_run), f"part {part}"))
+
+
+def sweep_id(project: str, task: str, metric: str | None) -> str:
+    """The id of the sweep that imported runs of a task make, by the metric that targets are of."""
+    return str(uuid.uuid5(NAMESPACE, json.dumps(["sweep", project, task, metric])))

@@ -11,10 +11,9 @@ import pytest
 from noisescale.transport.spool import stream_folder
 from noisescale.transport.spool.segment import Segment
 from noisescale.transport.spool.stream_folder import StreamFolder, out_of_the_way
-from noisescale.transport.upload import given_up_book
-from noisescale.transport.upload.given_up_book import book_of, write_down, written_down
+from noisescale.transport.upload import left_behind
 from noisescale.transport.upload.late_delivery import KEPT_SECONDS, beyond_the_window
-from noisescale.transport.upload.left_behind import open_stream, stream_folders
+from noisescale.transport.upload.left_behind import book_of, open_stream, stream_folders, write_down, written_down
 from noisescale_core.errors import TransportError
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger
@@ -142,7 +141,7 @@ def test_a_line_of_the_book_that_was_cut_off_hides_no_other_one(tmp_path):
 
 def test_a_line_that_does_not_fit_on_the_disk_is_none(tmp_path, monkeypatch):
     write = os.write
-    monkeypatch.setattr(given_up_book.os, "write", lambda descriptor, data: write(descriptor, data[:10]))
+    monkeypatch.setattr(left_behind.os, "write", lambda descriptor, data: write(descriptor, data[:10]))
 
     with pytest.raises(OSError, match=r"wrote 10 of \d+ bytes"):
         write_down(tmp_path, "run", "stream", 3, "why")

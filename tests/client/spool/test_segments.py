@@ -11,9 +11,8 @@ import pytest
 from noisescale.transport.limits import Limits
 from noisescale.transport.spool.frames import SEAL, encode, encode_loss, encode_seal, frames_in, seq_of
 from noisescale.transport.spool.loss_book import LossBook
-from noisescale.transport.spool.room import NoRoom, Room
 from noisescale.transport.spool.segment import ClosedByOthers, Segment
-from noisescale.transport.spool.segments import MAX_FAILED_READS, Segments
+from noisescale.transport.spool.segments import MAX_FAILED_READS, NoRoom, Room, Segments
 from noisescale.transport.spool.stream_folder import StreamFolder
 from noisescale.transport.wire import LostRange, RunRecord
 from spooled_streams import metric

@@ -13,10 +13,9 @@ from noisescale.outbox import Outbox
 from noisescale.transport.spool import segment
 from noisescale.transport.spool.frames import encode
 from noisescale.transport.upload import late_delivery
-from noisescale.transport.upload.given_up_book import book_of, write_down, written_down
 from noisescale.transport.upload.http import HttpServer
 from noisescale.transport.upload.late_delivery import REFUSED_SECONDS, adopt, deliver, has_arrived
-from noisescale.transport.upload.left_behind import open_stream, stream_folders
+from noisescale.transport.upload.left_behind import book_of, open_stream, stream_folders, write_down, written_down
 from noisescale.transport.wire import RunRecord
 from spooled_streams import kill_after, metric, spooled
 from stub_server import http_stub

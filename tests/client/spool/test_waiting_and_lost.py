@@ -5,10 +5,9 @@ import random
 import pytest
 
 from noisescale.transport.spool.frames import encode, seq_of
-from noisescale.transport.spool.loss_book import LossBook
-from noisescale.transport.spool.losses import clipped, is_in, merged, without
+from noisescale.transport.spool.held_frames import WaitingFrames
+from noisescale.transport.spool.loss_book import LossBook, clipped, is_in, merged, without
 from noisescale.transport.spool.spool import MemorySpool
-from noisescale.transport.spool.waiting_frames import WaitingFrames
 from noisescale.transport.spool.write_speed import WriteSpeed
 from noisescale.transport.wire import LostRange
 from spooled_streams import metric

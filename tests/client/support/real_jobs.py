@@ -16,7 +16,7 @@ from uuid import uuid4
 import asyncpg
 
 from noisescale.outbox import SPOOL
-from noisescale.transport.upload.given_up_book import written_down
+from noisescale.transport.upload.left_behind import written_down
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.process.migrating import migrate
 from real_proxy import proxied

@@ -25,8 +25,8 @@ from noisescale import outbox
 from noisescale.commands import sync
 from noisescale.config import Config
 from noisescale.outbox import SPOOL, Outbox
-from noisescale.transport.upload.given_up_book import written_down
 from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.left_behind import written_down
 from noisescale.transport.wire import GroupRecord, MetricRecord, Record, RunRecord
 from simulated_proxy import KINDS, STATUSES, Canned, SimulatedServer, Window, canned
 from simulated_time import SimulatedTime

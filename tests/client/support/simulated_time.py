@@ -15,14 +15,13 @@ from unittest import mock
 from noisescale import outbox
 from noisescale.commands import sync
 from noisescale.transport.spool import disk_spool, segment, segments, stream_folder
-from noisescale.transport.upload import batch_size, heartbeat, late_delivery, uploader
+from noisescale.transport.upload import late_delivery, pace, uploader
 
 PATCHED: Mapping[ModuleType, tuple[str, ...]] = {
-    batch_size: ("time",),
     disk_spool: ("time", "threading"),
-    heartbeat: ("time",),
     late_delivery: ("time",),
     outbox: ("time", "threading"),
+    pace: ("time",),
     segment: ("time",),
     segments: ("time",),
     stream_folder: ("time",),

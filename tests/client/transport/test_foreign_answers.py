@@ -6,11 +6,10 @@ import time
 import pytest
 
 from noisescale.transport.spool.spool import MemorySpool
-from noisescale.transport.upload import batch_size, uploader
+from noisescale.transport.upload import pace, uploader
 from noisescale.transport.upload.answers import Action, Answer, cursor_in, decide, epoch_in, standing_in
-from noisescale.transport.upload.batch_size import MAX_RECORDS, BatchSize
-from noisescale.transport.upload.heartbeat import Heartbeat
 from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.pace import MAX_RECORDS, BatchSize, Heartbeat
 from noisescale.transport.upload.stream import Stream
 from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import RunRecord
@@ -162,7 +161,7 @@ def test_behind_a_limit_of_bodies_batches_stay_small_enough_for_a_while(make_sen
 
 def test_a_size_that_was_refused_is_tried_again_after_a_while(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(batch_size.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(pace.time, "monotonic", lambda: clock[0])
     size = BatchSize()
     size.refuse(MAX_RECORDS)
     seen = []
@@ -177,7 +176,7 @@ def test_a_size_that_was_refused_is_tried_again_after_a_while(monkeypatch):
 
 def test_a_size_that_fell_far_grows_by_two_each_time(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(batch_size.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(pace.time, "monotonic", lambda: clock[0])
     size = BatchSize()
     size.refuse(100)
     clock[0] = 60
@@ -191,7 +190,7 @@ def test_a_size_that_fell_far_grows_by_two_each_time(monkeypatch):
 
 
 def test_batches_grow_again_where_they_arrive(make_sender, monkeypatch):
-    monkeypatch.setattr(batch_size, "LARGER_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "LARGER_AGAIN_SECONDS", 0.0)
     sender = make_sender(answering(413))
 
     sender.log(*range(3000))

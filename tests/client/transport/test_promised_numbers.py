@@ -9,7 +9,7 @@ from noisescale import outbox
 from noisescale.commands import sync
 from noisescale.transport.limits import Limits
 from noisescale.transport.spool import disk_spool, segments, spool, stream_folder, write_speed
-from noisescale.transport.upload import answers, batch_size, heartbeat, http, late_delivery, stream, uploader
+from noisescale.transport.upload import answers, http, late_delivery, pace, stream, uploader
 
 DOCS = Path(__file__).parents[3] / "docs"
 DELIVERY, WIRE = (re.sub(r"\s+", " ", (DOCS / name).read_text()) for name in ("delivery.md", "wire.md"))
@@ -33,15 +33,15 @@ DAY = 86_400.0
         ("larger than 512 KiB", stream.MAX_FRAME_BYTES, 512 << 10),
         ("kept for 24 h", LIMITS.acked_seconds, 24 * 3600.0),
         ("at most 256 MiB a stream", LIMITS.acked_bytes, 256 << 20),
-        ("a heartbeat each 20 s", heartbeat.HEARTBEAT_SECONDS, 20.0),
-        ("for at most an hour", heartbeat.LONGEST_STEP_SECONDS, 3600.0),
+        ("a heartbeat each 20 s", pace.HEARTBEAT_SECONDS, 20.0),
+        ("for at most an hour", pace.LONGEST_STEP_SECONDS, 3600.0),
         ("each second in which something was written", disk_spool.SYNC_SECONDS, 1.0),
         ("waits for one attempt, 2 s at most", uploader.UNREACHED_SECONDS, 2.0),
         ("An answer is read up to 64 MiB", http.MAX_ANSWER_BYTES, 64 << 20),
         ("16 MiB of memory are full", spool.MAX_BYTES, 16 << 20),
         ("have numbers from 512 on", stream_folder.HIGH_DESCRIPTOR, 512),
         ("A foreign `Retry-After` counts for a minute at most", answers.MAX_FOREIGN_SECONDS, 60.0),
-        ("was refused is tried again after a minute", batch_size.LARGER_AGAIN_SECONDS, 60.0),
+        ("was refused is tried again after a minute", pace.LARGER_AGAIN_SECONDS, 60.0),
         ("are tried again each minute", answers.REFUSED_RETRY_SECONDS, 60.0),
         ("after 1, 5 and 15 minutes and then each hour", outbox.ADOPTION_PAUSES, (60.0, 300.0, 900.0, 3600.0)),
         ("of which nothing arrives for a minute, or that takes an hour", late_delivery.PATIENCE_SECONDS, 60.0),

@@ -7,10 +7,10 @@ import pytest
 from noisescale.transport.spool.disk_spool import DiskSpool
 from noisescale.transport.spool.spool import MemorySpool
 from noisescale.transport.upload.answers import Answer
-from noisescale.transport.upload.heartbeat import HEARTBEAT_SECONDS, LONGEST_STEP_SECONDS, Heartbeat
 from noisescale.transport.upload.http import HttpServer
 from noisescale.transport.upload.late_delivery import adopt
 from noisescale.transport.upload.left_behind import stream_folders
+from noisescale.transport.upload.pace import HEARTBEAT_SECONDS, LONGEST_STEP_SECONDS, Heartbeat
 from noisescale.transport.upload.stream import Stream
 from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import RunRecord
@@ -175,7 +175,7 @@ def test_a_job_without_news_says_now_and_then_that_it_lives(make_sender, monkeyp
     sender = make_sender(FakeServer())
     sender.log(0)
 
-    monkeypatch.setattr("noisescale.transport.upload.heartbeat.HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr("noisescale.transport.upload.pace.HEARTBEAT_SECONDS", 0.02)
     wait_until(lambda: len(sender.server.heartbeats) >= 3)
 
     assert set(sender.server.heartbeats) == {sender.stream.stream_id}
@@ -183,7 +183,7 @@ def test_a_job_without_news_says_now_and_then_that_it_lives(make_sender, monkeyp
 
 def test_a_server_of_an_earlier_release_knows_neither_epochs_nor_heartbeats(make_sender, monkeypatch):
     """It answers 404 without a type to what it does not know, which changes nothing."""
-    monkeypatch.setattr("noisescale.transport.upload.heartbeat.HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr("noisescale.transport.upload.pace.HEARTBEAT_SECONDS", 0.02)
     server = FakeServer()
     server.ledger.epoch = None
     asked = []
@@ -199,7 +199,7 @@ def test_a_server_of_an_earlier_release_knows_neither_epochs_nor_heartbeats(make
 
 
 def test_a_job_that_has_delivered_nothing_does_not_say_so(make_sender, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.upload.heartbeat.HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("noisescale.transport.upload.pace.HEARTBEAT_SECONDS", 0.0)
     sender = make_sender(FakeServer())
     sender.uploader.notify(0)
     time.sleep(0.1)

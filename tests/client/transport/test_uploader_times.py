@@ -8,7 +8,7 @@ import pytest
 
 from noisescale.transport.spool.spool import MemorySpool
 from noisescale.transport.upload.answers import Answer
-from noisescale.transport.upload.heartbeat import Heartbeat
+from noisescale.transport.upload.pace import Heartbeat
 from noisescale.transport.upload.stream import Stream
 from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import Measurement, RunRecord

@@ -5,10 +5,9 @@ import math
 import pytest
 
 from advised_runs import KNOWN, RESOLVED, advised_run
-from noisescale_core.advice.evidence.critical_belief import critical_belief, critical_of
+from noisescale_core.advice.evidence.critical_belief import USUAL_LOG_SD, critical_belief, critical_of, near
 from noisescale_core.advice.evidence.evidence import Measured
 from noisescale_core.advice.evidence.kappa import UNCALIBRATED, Kappa
-from noisescale_core.advice.evidence.usual import USUAL_LOG_SD, near
 from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
 from noisescale_core.estimators.belief import Belief
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from noisescale_core.advice.evidence.critical_belief import critical_of
-from noisescale_core.advice.evidence.usual import near
+from noisescale_core.advice.evidence.critical_belief import critical_of, near
 from noisescale_core.advice.hindsight import hindsight
 from noisescale_core.estimators.belief import Belief
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from noisescale_core.advice.learning_rate.hyperparameters import rescaling
+from noisescale_core.advice.effects import rescaling
 from noisescale_core.advice.parts.parts import Interval, RunSoFar
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 

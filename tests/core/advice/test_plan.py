@@ -11,7 +11,7 @@ from noisescale_core.advice.recommendation import recommend, round_batch
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_core.theory import schedule as theory
 from noisescale_core.theory.learning_rate import rescale
-from noisescale_core.theory.stages import Bounds, stages
+from noisescale_core.theory.schedule import Bounds, stages
 
 PHI, BATCH = 1000.0, 250.0
 

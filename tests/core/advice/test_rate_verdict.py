@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from noisescale_core.advice.learning_rate.rate_coefficients import OwnLines, coefficients, family_of
-from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
+from noisescale_core.advice.learning_rate.rate_coefficients import OwnLines, coefficients, family_of, schedule_of
 from noisescale_core.advice.learning_rate.rate_verdict import far_off, octaves_of, rate_verdict
 from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.estimators.path import Path, PathRatio, Push, path_ratio, sketch_error, walk_factor

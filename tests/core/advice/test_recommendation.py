@@ -3,14 +3,14 @@ import math
 import pytest
 
 from advised_runs import KNOWN
+from noisescale_core.advice.effects import waste
+from noisescale_core.advice.evidence.critical_belief import USUAL_LOG_SD
 from noisescale_core.advice.evidence.evidence import Measured
-from noisescale_core.advice.evidence.usual import USUAL_LOG_SD
 from noisescale_core.advice.parts.flags import notices
 from noisescale_core.advice.parts.numbers import number
 from noisescale_core.advice.parts.parts import Interval, SpentPoint
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend, round_batch
-from noisescale_core.advice.waste import waste
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.uncertainty import Reason
 from noisescale_core.theory.expected_cost import least_expected_cost

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import RESOLVED
+from noisescale_core.advice.evidence.critical_belief import law_of, near, planned_tokens
 from noisescale_core.advice.evidence.evidence import Measured
-from noisescale_core.advice.evidence.usual import law_of, near, planned_tokens
 from noisescale_core.advice.parts.parts import RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory import counterfactual, schedule
-from noisescale_core.theory.counterfactual import LoggedPiece
+from noisescale_core.theory import schedule, what_if
 from noisescale_core.theory.schedule import Stretch
+from noisescale_core.theory.what_if import LoggedPiece
 
 piece = st.builds(LoggedPiece, num_steps=st.floats(1, 1e4), batch=st.floats(1, 1e4), noise_scale=st.floats(1, 1e5))
 runs = st.lists(piece, min_size=1, max_size=10)
@@ -26,7 +26,7 @@ def test_what_another_batch_would_have_taken_is_what_it_takes():
     """Train, ask for another batch, then train with that: the same loss after as many steps as foretold."""
     log, reached = train_on_a_quadratic(lambda step: 64 if step < 500 else 256, 2000)
 
-    foretold = counterfactual.had_we_used(log, batch=100)
+    foretold = what_if.had_we_used(log, batch=100)
 
     num_steps = round(foretold.steps.value)
     _, in_truth = train_on_a_quadratic(lambda step: 100, num_steps)
@@ -38,7 +38,7 @@ def test_what_another_batch_would_have_taken_is_what_it_takes():
 def test_the_counterfactual_lies_on_the_trade_off_of_the_run(run, batch):
     so_far = schedule.trade_off_of([Stretch(p.ideal_steps, p.noise_scale) for p in run], target="what it achieved")
 
-    found = counterfactual.had_we_used(run, batch=batch)
+    found = what_if.had_we_used(run, batch=batch)
 
     assert found.steps.value == pytest.approx(so_far.steps(batch))
     assert found.examples.value == pytest.approx(so_far.examples(batch))
@@ -46,7 +46,7 @@ def test_the_counterfactual_lies_on_the_trade_off_of_the_run(run, batch):
 
 @given(num_steps=st.floats(1, 1e5), batch=st.floats(1, 1e5), noise_scale=st.floats(1, 1e5))
 def test_a_run_at_a_constant_batch_would_have_taken_what_it_took(num_steps, batch, noise_scale):
-    found = counterfactual.had_we_used([LoggedPiece(num_steps, batch, noise_scale)], batch=batch)
+    found = what_if.had_we_used([LoggedPiece(num_steps, batch, noise_scale)], batch=batch)
 
     assert found.steps.value == pytest.approx(num_steps)
     assert found.examples.low == pytest.approx(num_steps * batch)
@@ -64,7 +64,7 @@ def test_ends_hold_whatever_noise_scales_inside_the_intervals_give(run, batch, w
         for i, (p, w) in enumerate(zip(with_intervals, widths, strict=False))
     ]
 
-    ends, other = (counterfactual.had_we_used(each, batch=batch).steps for each in (with_intervals, inside))
+    ends, other = (what_if.had_we_used(each, batch=batch).steps for each in (with_intervals, inside))
 
     assert ends.low * (1 - 1e-9) <= other.value <= ends.high * (1 + 1e-9)
 
@@ -72,8 +72,8 @@ def test_ends_hold_whatever_noise_scales_inside_the_intervals_give(run, batch, w
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: counterfactual.had_we_used([], batch=8), "pieces must not be empty: give the resolved stretches"),
-        (lambda: counterfactual.had_we_used([LoggedPiece(1, 8, 9)], batch=0), "batch must be positive"),
+        (lambda: what_if.had_we_used([], batch=8), "pieces must not be empty: give the resolved stretches"),
+        (lambda: what_if.had_we_used([LoggedPiece(1, 8, 9)], batch=0), "batch must be positive"),
         (lambda: LoggedPiece(0, 8, 9), "num_steps must be positive and finite, got 0: leave out pieces"),
         (lambda: LoggedPiece(1, 8, 9, low=10), "noise_scale must lie between low and high, got 9 with low=10"),
         (lambda: LoggedPiece(1, 8, 9, high=math.inf), "leave out pieces where it is not bounded"),

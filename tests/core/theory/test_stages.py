@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale_core.theory import schedule
-from noisescale_core.theory.schedule import Stretch
-from noisescale_core.theory.stages import Bounds, stages
+from noisescale_core.theory.schedule import Bounds, Stretch, stages
 
 PROFILE = [Stretch(100, 10 * 1.2**i) for i in range(30)]
 

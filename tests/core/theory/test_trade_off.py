@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale_core.theory import trade_off
-from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_core.theory.intervals import estimate_from_interval
-from noisescale_core.theory.trade_off import TradeOff
+from noisescale_core.theory.trade_off import TradeOff, example_efficiency, step_efficiency
 
 sizes = st.floats(1e-3, 1e9)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale_core.theory import learning_rate
-from noisescale_core.theory.efficiency import example_efficiency
+from noisescale_core.theory.trade_off import example_efficiency
 from noisescale_server.analysis.planner.goodput import best_goodput, efficiency
 from noisescale_server.analysis.planner.throughput import Placement, StepTimes, TimedStep, misfit
 

@@ -1,20 +1,24 @@
 """The server of the Model Context Protocol: which tools there are, and how it is told what they are for."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noisescale.agents.advising import Advising
-from noisescale.agents.caller import Caller
+from noisescale.agents.caller import Caller, bearer_key
 from noisescale.agents.changing import Changing
 from noisescale.agents.explaining import Explaining
 from noisescale.agents.reading_runs import ReadingRuns
 from noisescale.agents.sweeps import ReadingSweeps
+from noisescale.config import Config
 from noisescale.version import __version__
 
 MAX_WRONG = 5
@@ -24,6 +28,13 @@ INSTRUCTIONS = (
     "sizes and noise scales are in examples (the field unit names them); intervals hold 95 %; numbers are rounded to "
     "five digits. Where a value is left out it is not known, and reason or refusal says why: do not make one up. Say "
     "the interval or the probability with each number. Runs are named by name, id, or the beginning of either."
+)
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+NO_KEY = (
+    "this needs a key: send `Authorization: Bearer <key>` with each request; `noisescale keys create`, or the page "
+    "Settings, makes one"
 )
 
 
@@ -116,3 +127,63 @@ def without_titles(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {name: without_titles(one) for name, one in schema.items() if name != "title" or not isinstance(one, str)}
+
+
+# How assistants reach the tools: over standard input and output, or over HTTP with a key in each request.
+
+
+def serve_stdio(read: Callable[[], Config], *, allows_changes: bool) -> None:
+    """Serve whoever has started this process, with its key, until standard input ends.
+
+    Args:
+        read: Reads address of the noisescale server, and key.
+        allows_changes: With the tools that change something.
+    """
+    make_server(Caller.of_process(read), allows_changes=allows_changes).run("stdio")
+
+
+def serve_http(read: Callable[[], Config], *, port: int, allows_changes: bool) -> None:
+    """Serve HTTP on this machine's own address, each request with the key that it brings.
+
+    Args:
+        read: Reads address of the noisescale server; the key is not used.
+        port: To listen on.
+        allows_changes: With the tools that change something.
+    """
+    app = http_app(read().url, allows_changes=allows_changes)
+    uvicorn.run(app, host=HOST, port=port, log_level="warning")
+
+
+def http_app(url: str, *, allows_changes: bool) -> ASGIApp:
+    """The application: no session is kept, so nothing is known of anybody from one request to the next.
+
+    Args:
+        url: Of the noisescale server.
+        allows_changes: With the tools that change something.
+    """
+    server = make_server(Caller.of_requests(url), allows_changes=allows_changes)
+    return _with_key(server.streamable_http_app(streamable_http_path=PATH, stateless_http=True, host=HOST))
+
+
+def _with_key(app: ASGIApp) -> ASGIApp:
+    """The application for requests that bring a key; what the key may is for the noisescale server to say."""
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and bearer_key(_headers(scope)) is None:
+            await _refuse(send)
+        elif scope["type"] in ("http", "lifespan"):
+            await app(scope, receive, send)
+
+    return guarded
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    listed: list[tuple[bytes, bytes]] = scope["headers"]
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in listed}
+
+
+async def _refuse(send: Send) -> None:
+    problem: dict[str, Any] = {"title": "A key is needed", "status": 401, "detail": NO_KEY}
+    headers = [(b"content-type", b"application/problem+json"), (b"www-authenticate", b"Bearer")]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(problem).encode()})

@@ -11,7 +11,7 @@ from noisescale.ask.recommendation import Recommendation, Writer
 from noisescale.config import Config
 from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
-from noisescale_core.advice.parts.reading import as_part
+from noisescale_core.advice.answer import as_part
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import TransportError
 

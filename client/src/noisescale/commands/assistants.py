@@ -9,7 +9,7 @@ from functools import partial
 from noisescale.config import Config
 
 INSTALL = "in a checkout of noisescale, pip install './client[mcp]'"
-SERVING = "noisescale.agents.serving"
+SERVING = "noisescale.agents.server"
 """Loaded when it is asked for: it takes half a second, and a library that a training job has no use for."""
 
 

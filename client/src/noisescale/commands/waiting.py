@@ -8,14 +8,15 @@ from pathlib import Path
 from noisescale.config import Config
 from noisescale.outbox import REASONS, SPOOL, end_of_a_killed_job
 from noisescale.transport.spool.stream_folder import StreamFolder
-from noisescale.transport.upload.given_up_book import book_of, written_down
 from noisescale.transport.upload.late_delivery import has_arrived, num_waiting_in
 from noisescale.transport.upload.left_behind import (
+    book_of,
     given_up_account,
     is_cut_off,
     num_damaged_at_the_end,
     open_stream,
     stream_folders,
+    written_down,
 )
 
 SHOWN = 5

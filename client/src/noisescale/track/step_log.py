@@ -18,7 +18,7 @@ from noisescale.window.divergence import FiniteWatch
 from noisescale.window.recent_updates import RecentUpdates
 from noisescale.window.run_history import RunHistory
 from noisescale.window.standing import RunningLosses, Standing
-from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
+from noisescale_core.advice.learning_rate.rate_coefficients import schedule_of
 from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict
 from noisescale_core.estimators.flags import Flags
 

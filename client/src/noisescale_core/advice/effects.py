@@ -1,7 +1,10 @@
 """What a batch would change: steps, examples, efficiencies, and the learning rate that goes with it."""
 
-from typing import Literal
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+from noisescale_core.advice.limits.predictions import scaled
 from noisescale_core.advice.parts.parts import (
     Interval,
     LearningRateAdvice,
@@ -10,10 +13,98 @@ from noisescale_core.advice.parts.parts import (
     RunSetting,
     RunSoFar,
     Share,
+    SpentPoint,
+    Waste,
 )
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory import learning_rate, trade_off
+from noisescale_core.theory.change import BatchChange
+from noisescale_core.theory.cost import SECONDS_PER_HOUR
+from noisescale_core.theory.learning_rate import RuleFamily, family_of
+from noisescale_core.theory.rescaling import Hyperparameters, Rescaling, rescale_all
+from noisescale_core.theory.trade_off import step_efficiency
+
+# What a run has spent so far that smaller batches would not have needed.
+
+LARGEST_FACTOR = 1e6
+"""No published rule was tried on a larger change of the batch."""
+
+_SGD_NAMES = {"momentum": ("momentum",)}
+_ADAM_NAMES = {
+    "beta1": ("beta1", "adam_beta1"),
+    "beta2": ("beta2", "adam_beta2"),
+    "epsilon": ("epsilon", "adam_epsilon", "eps", "adam_eps"),
+}
+_ALL_NAMES = {"weight_decay": ("weight_decay",), "warmup_steps": ("warmup_steps", "warmup_iters", "lr_warmup_iters")}
+
+
+# What to set with the recommended batch besides it, from what the run's config tells of its optimizer.
+
+
+def rescaling(
+    run: RunSetting, config: Mapping[str, Any], critical: Interval | None, to_batch: float | None
+) -> Rescaling | None:
+    """The whole set that goes with a batch; None without a learning rate, a batch or a rule that reaches so far.
+
+    Args:
+        run: As it stands.
+        config: What the run was described with, by the names that trainers use; what it does not say is left out.
+        critical: B_crit, in examples.
+        to_batch: In examples.
+    """
+    rate, batch = run.learning_rate, run.batch_size
+    if rate is None or not 0 < rate < math.inf or not batch or to_batch is None or critical is None:
+        return None
+    if not 1 / LARGEST_FACTOR < to_batch / batch < LARGEST_FACTOR:
+        return None
+    change = BatchChange(from_batch=batch, to_batch=to_batch, noise_scale=critical.value)
+    return rescale_all(run.optimizer or "unknown", _hyperparameters(run.optimizer, rate, config), change)
+
+
+def _hyperparameters(optimizer: str | None, rate: float, config: Mapping[str, Any]) -> Hyperparameters:
+    family = family_of(optimizer)
+    own = _SGD_NAMES if family is RuleFamily.SGD else _ADAM_NAMES if family is RuleFamily.ADAM else {}
+    found = {
+        field: next((config[name] for name in names if _is_usable(field, config.get(name))), None)
+        for field, names in (own | _ALL_NAMES).items()
+    }
+    return Hyperparameters(learning_rate=rate, **found)
+
+
+def _is_usable(field: str, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
+        return False
+    return value < 1 or field not in ("momentum", "beta1", "beta2")
+
+
+def waste(spent: Sequence[SpentPoint], usd_spent: float | None, *, devices_stay: bool = False) -> Waste | None:
+    """Examples so far that smaller batches would not have needed; None where no stretch has a bounded noise scale.
+
+    Args:
+        spent: The run so far, stretch by stretch.
+        usd_spent: Its money; None without a price.
+        devices_stay: The devices are what they are whatever the batch: then time and money do not go with examples.
+
+    Source: an ideal step costs B + φ examples at batch B, φ of them unavoidable (McCandlish et al. 2018, appendix D.1).
+    """
+    all_examples = sum(point.examples for point in spent)
+    known = [
+        (p.examples, p.batch_size, p.value, p.low or 0.0, p.high)
+        for p in spent
+        if p.batch_size is not None and p.value is not None and p.high is not None
+    ]
+    covered = sum(examples for examples, *_ in known)
+    if covered <= 0:
+        return None
+    value = sum(e * step_efficiency(phi, b) for e, b, phi, _, _ in known)
+    least = sum(e * step_efficiency(high, b) for e, b, _, _, high in known)
+    most = sum(e * step_efficiency(low, b) for e, b, _, low, _ in known)
+    fraction = Interval(value / covered, least / covered, most / covered)
+    usd = None if usd_spent is None or devices_stay else scaled(fraction, usd_spent)
+    seconds = sum(point.seconds for point in spent if point.seconds)
+    hours = scaled(fraction, seconds / SECONDS_PER_HOUR) if seconds and not devices_stay else None
+    return Waste(Interval(value, least, most), fraction, covered / all_examples, usd, hours)
 
 
 def predicted_factors(from_batch: float, to_batch: float, critical: Interval) -> Predicted:

@@ -15,7 +15,7 @@ from noisescale_core.errors import DomainError
 from noisescale_core.theory import trade_off
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_core.theory.limits import Choice, Limit, choose
-from noisescale_core.theory.machines.rounding import round_to_feasible
+from noisescale_core.theory.machines.parallelism import round_to_feasible
 
 EVEN_STEP = 1.25
 EVEN_REGRET = 0.01

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression
 
-from noisescale_core.advice.evidence.decay import informs, is_decayed
 from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, rounding
 from noisescale_core.advice.limits.pricing import Priced
+from noisescale_core.advice.parts.known_noise_scale import informs, is_decayed
 from noisescale_core.advice.parts.parts import Interval, RunSetting, SpentPoint
 from noisescale_core.advice.question import Limits
 from noisescale_core.theory import schedule as theory
-from noisescale_core.theory.efficiency import step_efficiency
 from noisescale_core.theory.learning_rate import rescale
-from noisescale_core.theory.stages import HYSTERESIS, Bounds, Stage, stages
+from noisescale_core.theory.schedule import HYSTERESIS, Bounds, Stage, stages
+from noisescale_core.theory.trade_off import step_efficiency
 
 NUM_PIECES = 50
 """Pieces that the rest of the run is forecast in; a factor of 10 in φ is then 5 % a piece."""

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 
 from noisescale_core.advice import effects, verdict
 from noisescale_core.advice.answer import Recommendation
-from noisescale_core.advice.cautions import cautions
 from noisescale_core.advice.decision import waits_for_the_rate, word_of
 from noisescale_core.advice.defaults import price_sentence
 from noisescale_core.advice.early import caution as caution_early
+from noisescale_core.advice.effects import rescaling, waste
 from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept, begun
 from noisescale_core.advice.evidence.kappa import Kappa
-from noisescale_core.advice.learning_rate.hyperparameters import rescaling
 from noisescale_core.advice.limited import Inside, inside, round_batch, rounding
 from noisescale_core.advice.limits.bounds import missing_for
 from noisescale_core.advice.limits.pace import Pace, pace_of, stay
@@ -39,14 +38,13 @@ from noisescale_core.advice.parts.parts import (
 from noisescale_core.advice.plan import plan
 from noisescale_core.advice.question import NOTHING_ASKED, Question
 from noisescale_core.advice.surer import Surer, surer
-from noisescale_core.advice.verdict import Verdict
-from noisescale_core.advice.waste import waste
+from noisescale_core.advice.verdict import Verdict, cautions
 from noisescale_core.advice.words import of_a_run as wording
-from noisescale_core.advice.words import of_divergence, of_the_rate
+from noisescale_core.advice.words import of_the_rate
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory import prices
-from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_core.theory.expected_cost import Stake, least_expected_cost, stake
+from noisescale_core.theory.trade_off import example_efficiency, step_efficiency
 
 NOT_IN_A_LIST = "A list of runs holds no schedules: ask for the recommendation of this run alone."
 
@@ -108,7 +106,7 @@ def decide(run: RunSoFar, evidence: Evidence = UNCALIBRATED, asked: Question = N
         DomainError: If the preference or the exchange rate is out of range.
     """
     if run.divergence is not None:
-        return _undecided(of_divergence.sentence(run.divergence, until_step=run.noise_scale_step))
+        return _undecided(of_the_rate.sentence(run.divergence, until_step=run.noise_scale_step))
     worth = worth_of(asked, run)
     if isinstance(worth, Missing):
         return _undecided(worth.text)

@@ -6,8 +6,14 @@ from statistics import fmean
 
 from noisescale_importers.answers import sweep
 from noisescale_importers.answers.equal_loss import AtLoss, noise_scales
-from noisescale_importers.answers.fit_words import fit_sentences, interval, number
-from noisescale_importers.answers.scaling import beside_each_other, quality_sentences, regimes
+from noisescale_importers.answers.scaling import (
+    beside_each_other,
+    fit_sentences,
+    interval,
+    number,
+    quality_sentences,
+    regimes,
+)
 from noisescale_importers.answers.summary import Summary
 from noisescale_importers.delivery.assembly import REACHED
 from noisescale_importers.delivery.connection import Connection

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from noisescale_importers import identity
-from noisescale_importers.answers.curves import proposed_targets, smoothed
-from noisescale_importers.answers.iso_loss import budget_curves
+from noisescale_importers import source
+from noisescale_importers.answers.curves import budget_curves, proposed_targets, smoothed
 from noisescale_importers.answers.summary import Curve, Summary
 from noisescale_importers.delivery.assembly import REACHED
 from noisescale_importers.delivery.connection import Connection
@@ -177,7 +176,7 @@ def store(
         TransportError: Without a server.
         ConfigError: Where the key may not.
     """
-    sweep_id = identity.sweep_id(project, task, question.metric)
+    sweep_id = source.sweep_id(project, task, question.metric)
     wanted = list(targets) or proposed_targets(question.settings, goal=question.goal)
     if question.metric == REACHED:
         wanted = [1.0]

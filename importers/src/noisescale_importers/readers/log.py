@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from noisescale_importers.readers import trainer_state
-from noisescale_importers.readers.files import SourceFile, files_of
-from noisescale_importers.readers.lines import Line, lines_of
+from noisescale_importers.readers.files import Line, SourceFile, files_of, lines_of
 from noisescale_importers.roles import number_of
-from noisescale_importers.source import Damage, Row, SourceRun
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, shown
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
 HEAD_LINES = 5_000

@@ -15,8 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from noisescale_core.errors import ConfigError
 from noisescale_importers.roles import number_of
-from noisescale_importers.source import Damage, Row, SourceRun, State
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, State, shown
 
 RUNS_A_PAGE = 1_000
 STATES: Mapping[str, State] = {"FINISHED": "finished", "FAILED": "failed", "KILLED": "failed", "RUNNING": "running"}

@@ -6,11 +6,9 @@ Evaluations say how many samples were seen, or how many epochs; steps follow by 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from noisescale_importers.readers.files import SourceFile, files_of
-from noisescale_importers.readers.lines import Line, lines_of
+from noisescale_importers.readers.files import Line, SourceFile, files_of, lines_of
 from noisescale_importers.roles import number_of, parsed_json
-from noisescale_importers.source import Damage, Row, SourceRun, State
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, State, shown
 
 MARK = ":::MLLOG"
 EVALUATIONS = ("eval_accuracy", "eval_loss", "eval_error", "train_loss")

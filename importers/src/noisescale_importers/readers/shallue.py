@@ -16,8 +16,7 @@ from noisescale_core.errors import ConfigError
 from noisescale_importers.readers.files import SourceFile
 from noisescale_importers.readers.table import Table, flat
 from noisescale_importers.roles import number_of, parsed_json
-from noisescale_importers.source import Damage, Row, SourceRun, TrialStatus
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, TrialStatus, shown
 
 STUDY, TRIAL, MEASUREMENTS = "study.json", "metadata.json", "measurements.csv"
 STATUSES: Mapping[str, TrialStatus] = {"COMPLETE": "complete", "INCOMPLETE": "incomplete", "INFEASIBLE": "infeasible"}

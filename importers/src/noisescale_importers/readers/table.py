@@ -8,11 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from noisescale_core.errors import ConfigError
-from noisescale_importers.readers.files import SourceFile, files_of
-from noisescale_importers.readers.lines import Line, line_of, lines_of
+from noisescale_importers.readers.files import Line, SourceFile, files_of, line_of, lines_of
 from noisescale_importers.roles import guessed, is_count, normalised, number_of, parsed_json
-from noisescale_importers.source import Damage, Row, SourceRun
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, shown
 
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".ndjson": ""}
 HEAD = 50

@@ -15,8 +15,7 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.util import tensor_util
 
 from noisescale_importers.readers.files import SourceFile, files_of
-from noisescale_importers.source import Damage, Row, SourceRun
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, shown
 
 HEADER = struct.Struct("<QI")
 CHECKSUM = struct.Struct("<I")

@@ -6,8 +6,7 @@ from typing import Any
 
 from noisescale_importers.readers.files import SourceFile
 from noisescale_importers.roles import number_of, parsed_json
-from noisescale_importers.source import Damage, Row, SourceRun
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, shown
 
 NAME = "trainer_state.json"
 MAX_BYTES = 1 << 28

@@ -9,8 +9,7 @@ from typing import Any
 from noisescale_core.errors import ConfigError
 from noisescale_importers.readers.table import flat
 from noisescale_importers.roles import number_of
-from noisescale_importers.source import Damage, Row, SourceRun, State
-from noisescale_importers.text import shown
+from noisescale_importers.source import Damage, Row, SourceRun, State, shown
 
 PATH = re.compile(r"[\w.-]+/[\w.-]+(/[\w.-]+)?")
 """ENTITY/PROJECT, or ENTITY/PROJECT/RUN."""

@@ -23,9 +23,8 @@ import math
 from dataclasses import dataclass, replace
 
 from noisescale_core.advice.decision import LEAST_FACTOR, LEAST_SAVING
-from noisescale_core.advice.evidence.critical_belief import critical_of
+from noisescale_core.advice.evidence.critical_belief import critical_of, near
 from noisescale_core.advice.evidence.kappa import UNCALIBRATED
-from noisescale_core.advice.evidence.usual import near
 from noisescale_core.advice.learning_rate.rate_verdict import Octaves
 from noisescale_core.advice.limited import round_batch
 from noisescale_core.advice.parts.known_noise_scale import known_noise_scale

@@ -11,14 +11,15 @@ from pathlib import Path
 from noisescale.transport.spool.stream_folder import StreamFolder
 from noisescale.transport.upload.answers import cursor_in, epoch_in
 from noisescale.transport.upload.database_behind import DatabaseBehind
-from noisescale.transport.upload.given_up_book import book_of, write_down
 from noisescale.transport.upload.http import HttpServer
 from noisescale.transport.upload.left_behind import (
+    book_of,
     ended_at,
     is_cut_off,
     num_damaged_at_the_end,
     open_stream,
     stream_folders,
+    write_down,
 )
 from noisescale.transport.upload.stream import Stream
 from noisescale.transport.upload.uploader import Uploader

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from noisescale.transport.accounts import Account, LeftStream, Sending, StreamAccount
 from noisescale.transport.spool.frames import decode, encode, is_run, seq_of
-from noisescale.transport.spool.losses import clipped, is_in, merged, without
+from noisescale.transport.spool.loss_book import clipped, is_in, merged, without
 from noisescale.transport.spool.spool import Spool
 from noisescale.transport.wire import Batch, LostRange, Record, RunRecord
 

@@ -22,8 +22,7 @@ from noisescale.transport.upload.answers import (
     epoch_in,
     standing_in,
 )
-from noisescale.transport.upload.batch_size import MAX_RECORDS, BatchSize
-from noisescale.transport.upload.heartbeat import Heartbeat
+from noisescale.transport.upload.pace import MAX_RECORDS, BatchSize, Heartbeat
 from noisescale.transport.upload.stream import Stream
 from noisescale.transport.wire import Batch, to_json
 from noisescale_core.errors import TransportError

@@ -8,12 +8,11 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from noisescale_core.advice.evidence.critical_belief import Critical, critical_of, expected_critical
-from noisescale_core.advice.evidence.decay import is_decayed
+from noisescale_core.advice.evidence.critical_belief import Critical, critical_of, expected_critical, law_of, near
 from noisescale_core.advice.evidence.kappa import UNCALIBRATED, Kappa
-from noisescale_core.advice.evidence.usual import law_of, near
 from noisescale_core.advice.parts import reasons
 from noisescale_core.advice.parts.flags import WRONG
+from noisescale_core.advice.parts.known_noise_scale import is_decayed
 from noisescale_core.advice.parts.parts import Interval, LatestNoiseScale, RunSetting, RunSoFar
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, Reason, State

@@ -6,7 +6,11 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import Literal
 
-from noisescale_core.advice.evidence.progress import UNKNOWN_PROGRESS
+# How much of its plan a run has done, where nobody has said a plan.
+
+UNKNOWN_PROGRESS = 0.25
+"""Stands for the progress of a run without a plan."""
+
 
 PUBLISHED_LOG10_SD = 0.87
 """Standard deviation of log₁₀ κ over the run averages of Table 1.

@@ -13,13 +13,12 @@ from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts.numbers import number
 from noisescale_core.advice.parts.parts import Interval, RunSetting, RunSoFar, SpentPoint
 from noisescale_core.advice.question import NOTHING_ASKED, Question
-from noisescale_core.theory import counterfactual
+from noisescale_core.theory import what_if as theory
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
-from noisescale_core.theory.counterfactual import LoggedPiece
 from noisescale_core.theory.intervals import Carried
 from noisescale_core.theory.intervals import Interval as Ends
 from noisescale_core.theory.machines import parallelism
-from noisescale_core.theory.what_if import RestOfPlan, what_if
+from noisescale_core.theory.what_if import LoggedPiece, RestOfPlan, what_if
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +202,7 @@ def had_we_used(run: RunSoFar, *, batch: float, asked: Question = NOTHING_ASKED)
     pieces = [piece for point in run.spent if (piece := _piece(point)) is not None]
     if not pieces:
         return None
-    found = counterfactual.had_we_used(pieces, batch=batch)
+    found = theory.had_we_used(pieces, batch=batch)
     steps_taken = sum(piece.num_steps for piece in pieces)
     examples_taken = sum(piece.num_steps * piece.batch for piece in pieces)
     all_examples = sum(point.examples for point in run.spent)

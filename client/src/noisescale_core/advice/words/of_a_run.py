@@ -2,12 +2,12 @@
 
 import math
 
-from noisescale_core.advice.evidence.decay import is_decayed, last_informed_step
+from noisescale_core.advice.evidence.critical_belief import law_of
 from noisescale_core.advice.evidence.evidence import Evidence, Measured
-from noisescale_core.advice.evidence.usual import law_of
 from noisescale_core.advice.limits.predictions import Banded
 from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts import flags, reasons
+from noisescale_core.advice.parts.known_noise_scale import is_decayed, last_informed_step
 from noisescale_core.advice.parts.numbers import chance, duration, more, number, percent, ratio, rough
 from noisescale_core.advice.parts.parts import Caution, DecisionWord, Interval, Predicted, RunSetting, RunSoFar
 from noisescale_core.advice.words import of_language_models

@@ -8,9 +8,8 @@ where the present batch costs at most an eighth more than the best one.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice.evidence.critical_belief import Critical, critical_of
+from noisescale_core.advice.evidence.critical_belief import Critical, critical_of, near
 from noisescale_core.advice.evidence.kappa import UNCALIBRATED
-from noisescale_core.advice.evidence.usual import near
 from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale, known_noise_scale
 from noisescale_lab.reproduce.advice.glimpses import GlimpsedRun, planned_steps, watched

@@ -13,7 +13,7 @@ import numpy as np
 
 from noisescale_core.estimators.uncertainty import estimate
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_core.theory.efficiency import step_efficiency
+from noisescale_core.theory.trade_off import step_efficiency
 from noisescale_lab.reproduce.claim.watched_run import Terms
 from noisescale_lab.reproduce.trainer import Array
 

@@ -8,7 +8,7 @@ and reads several times low. The start of a run says almost nothing about the wh
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from noisescale_core.theory.efficiency import step_efficiency
+from noisescale_core.theory.trade_off import step_efficiency
 from noisescale_server.analysis.estimate import Estimate
 
 

@@ -12,9 +12,8 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_core.advice.evidence.critical_belief import critical_of
+from noisescale_core.advice.evidence.critical_belief import critical_of, near
 from noisescale_core.advice.evidence.kappa import UNCALIBRATED
-from noisescale_core.advice.evidence.usual import near
 from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
 from noisescale_core.estimators.looks import Look, steps_of

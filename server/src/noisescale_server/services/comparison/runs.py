@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
-from noisescale_core.theory.efficiency import example_efficiency
+from noisescale_core.theory.trade_off import example_efficiency
 from noisescale_server.analysis.comparison.ratio import Place, Ratio, first_at_each_loss, ratio_along
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.services.platform.errors import RunNotFound

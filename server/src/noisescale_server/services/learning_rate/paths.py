@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_core.advice.learning_rate.rate_coefficients import Schedule
-from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
+from noisescale_core.advice.learning_rate.rate_coefficients import Schedule, schedule_of
 from noisescale_core.estimators.path import Path, at_half, push_since
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.resolution import block, level_of

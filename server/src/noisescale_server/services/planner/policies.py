@@ -18,8 +18,7 @@ from noisescale_core.advice.limits.pace import Pace
 from noisescale_core.advice.limits.predictions import Banded, banded
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_core.theory.intervals import Carried, Estimate, LogError
-from noisescale_core.theory.schedule import Stretch, outcome, scheduled_batch, trade_off_of
-from noisescale_core.theory.stages import HYSTERESIS
+from noisescale_core.theory.schedule import HYSTERESIS, Stretch, outcome, scheduled_batch, trade_off_of
 from noisescale_core.theory.trade_off import TradeOff, best_batch
 from noisescale_server.analysis.planner.ramps import LinearRamp, should_double
 from noisescale_server.services.planner.asked import EXACT

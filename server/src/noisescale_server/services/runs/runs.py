@@ -14,7 +14,7 @@ from noisescale_core.advice.parts.parts import Caution, Decision, DecisionWord, 
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
-from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
+from noisescale_core.theory.trade_off import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration.calibration import Kappa
 from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.platform.errors import RunDeleted, RunIdTaken, RunNotFound, refuse

@@ -8,9 +8,9 @@ from noisescale_core.advice.parts.numbers import number
 from noisescale_core.advice.parts.parts import RunSoFar
 from noisescale_core.advice.plan import AdvisedStage, Schedule
 from noisescale_core.theory import schedule as theory
-from noisescale_core.theory.efficiency import step_efficiency
 from noisescale_core.theory.learning_rate import rescale
-from noisescale_core.theory.stages import HYSTERESIS, Bounds, stages
+from noisescale_core.theory.schedule import HYSTERESIS, Bounds, stages
+from noisescale_core.theory.trade_off import step_efficiency
 from noisescale_server.analysis.series.steady_batch import BatchWindow, steady_batch
 from noisescale_server.services.tasks.evidence import TaskEvidence
 
