@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale.transport.spool import segment
+from noisescale.transport.spool import held_write
 
 
 @pytest.fixture
@@ -22,4 +22,4 @@ def either_way(request):
 def disks_are_faked_by_os(request, monkeypatch):
     """Tests of the spool put a full or slow disk in the place of `os`; the quicker call of C would not notice."""
     if "spool" in request.path.parts:
-        monkeypatch.setattr(segment, "write", None)
+        monkeypatch.setattr(held_write, "write", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import noisescale
 from full_disk import FullDisk
-from noisescale.transport.spool import segment
+from noisescale.transport.spool import held_write, segment
 from noisescale.transport.upload import answers, uploader
 from noisescale.transport.upload.uploader import Uploader
 from torture import content, mutants
@@ -34,13 +34,13 @@ def fill_the_disk(number: int, frame: object) -> None:
 
 def have_the_disk_fill_for_every_way_to_write() -> None:
     """The write of the C library goes past `os`: it finds no space either, once there is none."""
-    write = segment.write
+    write = held_write.write
     assert write is not None
 
     def written(descriptor: int, frame: bytes, num_bytes: int) -> int:
         return -1 if isinstance(segment.os, FullDisk) else write(descriptor, frame, num_bytes)
 
-    segment.write = written
+    held_write.write = written
 
 
 class Job:

@@ -4,7 +4,7 @@ import itertools
 import math
 
 from client_runs import make_kept_run
-from noisescale.track.measured_run import MOST_POINTS, MetricHistory
+from noisescale.track.results import MOST_POINTS, MetricHistory
 
 
 def test_metrics_are_kept_by_name_with_the_steps_they_belong_to():

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from noisescale.transport.spool import segment
+from noisescale.transport.spool import held_write
 from noisescale.transport.spool.disk_spool import DiskSpool
 from noisescale.transport.spool.frames import encode, frames_in, seq_of
 from noisescale.transport.spool.segment import ClosedByOthers, Segment
@@ -55,7 +55,7 @@ def test_a_record_is_written_without_the_call_that_lets_others_run(tmp_path, mon
     written = records_in(tmp_path)
     spool.end(5.0)
 
-    assert segment.write is not None
+    assert held_write.write is not None
     assert written == list(range(1, 12))
 
 
@@ -80,9 +80,9 @@ def test_where_it_fails_the_reason_is_that_of_the_system(tmp_path):
     os.close(closed._descriptor)
 
     with pytest.raises(OSError, match="No space left on device") as failed:
-        full.append(HEAD, 0, segment.write)
+        full.append(HEAD, 0, held_write.write)
     with pytest.raises(ClosedByOthers):
-        closed.append(HEAD, 0, segment.write)
+        closed.append(HEAD, 0, held_write.write)
 
     assert failed.value.errno == errno.ENOSPC
     assert full.size == 0

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale_core.errors import DomainError
-from noisescale_core.theory.intervals import Interval
-from noisescale_core.theory.machines.beyond import (
+from noisescale_core.theory.beyond import (
     best_of,
     chance_of_top,
     larger_model,
@@ -18,6 +17,7 @@ from noisescale_core.theory.machines.beyond import (
     trials_needed,
     ways_to_divide,
 )
+from noisescale_core.theory.intervals import Interval
 from noisescale_core.theory.trade_off import TradeOff
 
 EXACT = {

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory import cost
+from noisescale_core.theory import cost, machines
 from noisescale_core.theory.cost import Rates, StepTime
-from noisescale_core.theory.machines import parallelism, spot
-from noisescale_core.theory.machines.spot import Spot
+from noisescale_core.theory.machines import Spot
 
 
 def test_a_budget_pays_for_the_hours_of_devices_and_of_what_is_paid_besides():
@@ -48,7 +47,7 @@ def test_interruptions_stretch_a_run_as_simulated():
 
 
 def test_spot_pays_until_its_break_even():
-    limit = spot.break_even_interruptions(price_share=0.3, restart_hours=0.4, checkpoint_hours=3.0)
+    limit = machines.break_even_interruptions(price_share=0.3, restart_hours=0.4, checkpoint_hours=3.0)
 
     def at(rate):
         return Spot(0.3, rate, 1, 0.4, 3.0)
@@ -56,15 +55,15 @@ def test_spot_pays_until_its_break_even():
     assert at(0.99 * limit).pays
     assert not at(1.01 * limit).pays
     assert at(limit).cost_share == pytest.approx(1)
-    assert spot.break_even_interruptions(price_share=1.2, restart_hours=1, checkpoint_hours=1) == 0
-    assert spot.break_even_interruptions(price_share=0.5, restart_hours=0, checkpoint_hours=0) == math.inf
+    assert machines.break_even_interruptions(price_share=1.2, restart_hours=1, checkpoint_hours=1) == 0
+    assert machines.break_even_interruptions(price_share=0.5, restart_hours=0, checkpoint_hours=0) == math.inf
 
 
 @given(critical=st.floats(1, 1e6), batch=st.floats(1, 1e6), factor=st.floats(0.05, 3))
 def test_less_compute_takes_the_time_of_the_batch_that_costs_exactly_that(critical, batch, factor):
-    found = parallelism.with_less_compute(critical_batch=critical, batch=batch, compute_factor=factor)
+    found = machines.with_less_compute(critical_batch=critical, batch=batch, compute_factor=factor)
 
-    least = parallelism.least_compute_factor(critical_batch=critical, batch=batch)
+    least = machines.least_compute_factor(critical_batch=critical, batch=batch)
     if found is None:
         assert factor <= least
     else:
@@ -75,14 +74,14 @@ def test_less_compute_takes_the_time_of_the_batch_that_costs_exactly_that(critic
 def test_the_ends_of_what_devices_can_buy_are_those_of_the_trade_off():
     at = {"critical_batch": 900, "batch": 300}
 
-    assert parallelism.greatest_speedup(**at) == pytest.approx(4)
-    assert parallelism.least_compute_factor(**at) == pytest.approx(0.75)
+    assert machines.greatest_speedup(**at) == pytest.approx(4)
+    assert machines.least_compute_factor(**at) == pytest.approx(0.75)
 
 
 def test_a_batch_keeps_so_many_devices_busy():
-    assert parallelism.max_useful_devices(batch=1000, min_examples_per_device=8) == 125
-    assert parallelism.max_useful_devices(batch=0.3, min_examples_per_device=0.1) == 3
-    assert parallelism.max_useful_devices(batch=4, min_examples_per_device=8) == 1
+    assert machines.max_useful_devices(batch=1000, min_examples_per_device=8) == 125
+    assert machines.max_useful_devices(batch=0.3, min_examples_per_device=0.1) == 3
+    assert machines.max_useful_devices(batch=4, min_examples_per_device=8) == 1
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_a_batch_keeps_so_many_devices_busy():
         (lambda: Spot(0.3, 1.0, 8, 0.5, 1.0), "interruptions_per_instance_hour must leave time to work, got 8 hours"),
         (lambda: Spot(0.3, 1.5, 1, 0.5, 1.0), "must leave time to work, got 1.5 hours lost in each"),
         (lambda: Spot(0, 1.0, 8, 0.5, 1.0), "price_share must be positive"),
-        (lambda: parallelism.greatest_speedup(critical_batch=0, batch=1), "critical_batch must be .* an unresolved"),
+        (lambda: machines.greatest_speedup(critical_batch=0, batch=1), "critical_batch must be .* an unresolved"),
     ],
 )
 def test_a_cost_without_meaning_is_refused(call, message):

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.advice.words.limits import sentence, why
+from noisescale_core.advice.limited import sentence, why
 from noisescale_core.theory import limits
 from noisescale_core.theory.limits import Limit, LimitKind
-from noisescale_core.theory.machines.parallelism import round_to_feasible
+from noisescale_core.theory.machines import round_to_feasible
 from noisescale_core.theory.trade_off import TradeOff, best_batch, regret_at_price
 
 RUN = TradeOff(min_steps=1000, min_examples=500_000, target="loss 2.5")

@@ -9,7 +9,7 @@ from torch import nn
 import noisescale
 from client_runs import make_kept_run
 from noisescale_lab.follow import look as look_module
-from noisescale_lab.follow.decision import NOT_KEPT, PUT_BACK
+from noisescale_lab.follow.books import NOT_KEPT, PUT_BACK
 from noisescale_lab.follow.kept_weights import KeptWeights
 
 NUM_STEPS, BATCH = 300, 32

@@ -9,8 +9,8 @@ from noisescale.ask.recommendation import Recommendation, Writer, parts
 from noisescale.config import Config
 from noisescale.guard import Faults, never_raises
 from noisescale.shown import run_card
-from noisescale.track.measured_run import MeasuredRun
 from noisescale.track.recorder import Recorder
+from noisescale.track.results import MeasuredRun
 from noisescale.window.run_history import Moment
 from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
 from noisescale_core.advice.parts.flags import reason_without_estimate

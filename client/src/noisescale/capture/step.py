@@ -19,8 +19,6 @@ from noisescale.capture.sums.small_batches import SmallBatchSize
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum
 
-# In which section of the loop a backward pass runs: what it counts for.
-
 Indices = Set[int]
 
 NO_INDICES: Indices = frozenset()
@@ -111,6 +109,9 @@ class Gathered(NamedTuple):
     def with_sum_over_ranks(self, rank_sum: "RankSum") -> "Gathered":
         """What was handed over is part of this sum."""
         return self._replace(over_ranks=(*self.over_ranks, rank_sum))
+
+
+# In which section of the loop a backward pass runs: what it counts for.
 
 
 @dataclass(frozen=True, slots=True)

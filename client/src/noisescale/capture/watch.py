@@ -18,7 +18,7 @@ from noisescale.capture.forwards import Pairing
 from noisescale.capture.hooks.exchange import RankExchange
 from noisescale.capture.hooks.hooks import Hooks, guard
 from noisescale.capture.kinds.choice import make_kinds
-from noisescale.capture.parameter_groups import group_parameters
+from noisescale.capture.parameter_groups import TrainedParameters, group_parameters
 from noisescale.capture.path.optimizer_facts import rate_of
 from noisescale.capture.path.update_path import follow
 from noisescale.capture.small_batches.accumulation import Accumulation
@@ -27,10 +27,8 @@ from noisescale.capture.small_batches.small_model import SmallModelAccumulation
 from noisescale.capture.sources.chosen_source import ChosenSource
 from noisescale.capture.step import Idle, Step
 from noisescale.capture.sums.device_values import HeldNorms, device_name
-from noisescale.capture.trained_parameters import TrainedParameters
-from noisescale.capture.values.gradient_state import GradientStates, LossScale
 from noisescale.capture.values.recent_gradients import RecentGradients
-from noisescale.capture.values.sent_step import pack_step
+from noisescale.capture.values.sent_step import GradientStates, LossScale, pack_step
 from noisescale.capture.values.step_queue import StepQueue
 from noisescale.capture.watch_options import CoupledExamples, WatchOptions, watched_parameters
 

@@ -10,11 +10,10 @@ from torch import Tensor
 from noisescale.kernels import choice
 from noisescale.kernels.layout import layout_of
 from noisescale.kernels.memory import are_alike, contiguous_addresses, sizes_and_types
-from noisescale.kernels.multi_tensor.naive import NaiveReduction
+from noisescale.kernels.multi_tensor.naive import NaiveReduction, dense_values, values_that_count
 from noisescale.kernels.multi_tensor.reduction import PlainReduction, Reduction
 from noisescale.kernels.operations import GradientSums, Lists, Numbers, Operation, PlainLists, SignSums, wide_dtype
 from noisescale.kernels.preference import PREFERENCE, Kernels
-from noisescale.kernels.row_norms import dense_values, values_that_count
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _READ = frozenset(DTYPES)

@@ -9,9 +9,7 @@ from torch import Tensor
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.list_sums import DTYPES, MultiTensor
 from noisescale.kernels.memory import contiguous_addresses, sizes_and_types
-from noisescale.kernels.operations import Operation
-from noisescale.kernels.preference import PREFERENCE, Kernels
-from noisescale.kernels.row_norms import (
+from noisescale.kernels.multi_tensor.naive import (
     BUFFER,
     ROW,
     SMALL,
@@ -20,6 +18,8 @@ from noisescale.kernels.row_norms import (
     norms_of_condensed,
     values_that_count,
 )
+from noisescale.kernels.operations import Operation
+from noisescale.kernels.preference import PREFERENCE, Kernels
 
 # P tensors; F elements, S segments of one flat tensor
 

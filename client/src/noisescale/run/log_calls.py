@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from noisescale.config import Config
 from noisescale.guard import Faults, never_raises
-from noisescale.rows.given_norms import mean_of_small
+from noisescale.track.given_log import mean_of_small
 from noisescale.track.recorder import Recorder
 from noisescale.track.recorders import Recorders
 from noisescale_core.errors import ConfigError

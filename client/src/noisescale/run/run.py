@@ -20,9 +20,9 @@ from noisescale.outbox import Outbox
 from noisescale.run import ending
 from noisescale.run.ending import result_line
 from noisescale.run.log_calls import LogCalls
-from noisescale.track.measured_run import MetricHistory
 from noisescale.track.recorder import OpenOutbox, Recorder
 from noisescale.track.recorders import Recorders
+from noisescale.track.results import MetricHistory
 from noisescale.transport.wire import RunRecord
 from noisescale.window.recent_updates import NoiseScale
 from noisescale.window.standing import Standing

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from noisescale.capture.sums.step_norms import StepNorms
     from noisescale.capture.watch import Watch
 
-# Kind `hessian` of a run: measured when the script says so, in a series of its own.
-
 SILENT_STEPS = 32
 """Measured steps without terms of a kind after which the job says why."""
 
@@ -124,6 +122,9 @@ class KindSeries:
             if self.recent.num_updates:
                 self._outbox.send(last)
             self._outbox.close(timeout_seconds)
+
+
+# Kind `hessian` of a run: measured when the script says so, in a series of its own.
 
 
 class HessianLog:

@@ -15,10 +15,9 @@ from noisescale.outbox import Outbox, Whereabouts
 from noisescale.rows.updates import LoggedStep, Update, plain_number
 from noisescale.track.further_kinds import FurtherKinds
 from noisescale.track.given_log import GivenLog
-from noisescale.track.measured_run import MeasuredRun, MetricHistory
 from noisescale.track.one_at_a_time import one_at_a_time
 from noisescale.track.path_log import keeper_of
-from noisescale.track.results import Results
+from noisescale.track.results import MeasuredRun, MetricHistory, Results
 from noisescale.track.step_counter import checked_step
 from noisescale.track.step_log import StepLog
 from noisescale.track.stream_description import StreamDescription

@@ -25,8 +25,6 @@ from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_core.theory.rescaling import Hyperparameters, Rescaling, rescale_all
 from noisescale_core.theory.trade_off import step_efficiency
 
-# What a run has spent so far that smaller batches would not have needed.
-
 LARGEST_FACTOR = 1e6
 """No published rule was tried on a larger change of the batch."""
 
@@ -76,6 +74,9 @@ def _is_usable(field: str, value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
         return False
     return value < 1 or field not in ("momentum", "beta1", "beta2")
+
+
+# What a run has spent so far that smaller batches would not have needed.
 
 
 def waste(spent: Sequence[SpentPoint], usd_spent: float | None, *, devices_stay: bool = False) -> Waste | None:

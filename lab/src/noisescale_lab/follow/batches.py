@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from noisescale_core.advice.words.limits import sentence
+from noisescale_core.advice.limited import sentence
 from noisescale_core.errors import ConfigError
 from noisescale_core.theory.limits import Limit, LimitKind
 from noisescale_lab.follow.agreement import num_ranks

@@ -12,8 +12,7 @@ from noisescale_core.errors import ConfigError
 from noisescale_core.theory.change import BatchChange
 from noisescale_lab.follow.agreement import RankAgreement
 from noisescale_lab.follow.batches import Batches
-from noisescale_lab.follow.books import Books
-from noisescale_lab.follow.decision import Decision
+from noisescale_lab.follow.books import Books, Decision
 from noisescale_lab.follow.kept_weights import KeptWeights
 from noisescale_lab.follow.look import Plan, Sight, look, settled
 from noisescale_lab.follow.memory import Memory

@@ -17,8 +17,7 @@ from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_core.theory.temperature import informs_critical_batch
 from noisescale_lab.follow.actions import RunState, Train, Undo
-from noisescale_lab.follow.books import Books, Seen
-from noisescale_lab.follow.decision import Decision
+from noisescale_lab.follow.books import Books, Decision, Seen
 from noisescale_lab.follow.memory import Settings
 from noisescale_lab.follow.policy import advise, rate_factor
 from noisescale_lab.follow.possible_batches import PossibleBatches

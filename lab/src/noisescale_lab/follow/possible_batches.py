@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from noisescale_core.advice.decision import LEAST_FACTOR
-from noisescale_core.advice.words.limits import why
+from noisescale_core.advice.limited import why
 from noisescale_core.theory.limits import Limit, choose
 
 

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.transport.limits import Durability, Limits
+from noisescale.transport.spool import held_write
 from noisescale.transport.spool.frames import encode_loss, encode_seal, seq_of
 from noisescale.transport.spool.held_frames import WaitingFrames, first_held, held_frames
 from noisescale.transport.spool.loss_book import LossBook
 from noisescale.transport.spool.new_folder import first_usable, first_with_room
-from noisescale.transport.spool.segment import ClosedByOthers, Segment, Write, write
+from noisescale.transport.spool.segment import ClosedByOthers, Segment
 from noisescale.transport.spool.segments import NoRoom, Room, Segments
 from noisescale.transport.spool.spool import Held
 from noisescale.transport.spool.stream_folder import FAULTS, StreamFolder
@@ -85,7 +86,7 @@ class DiskSpool:
         self._wake = threading.Event()
         self._is_ending = self._is_dirty = False
         # who asks for each write to be waited for may have a disk where that takes long: others run meanwhile
-        self._at_once = write if self._durability == "auto" else None
+        self._at_once = held_write.write if self._durability == "auto" else None
         self._see_who_writes()
 
     # ---- the training thread
@@ -175,7 +176,7 @@ class DiskSpool:
 
     # ---- writing, by whoever holds the lock
 
-    def _write(self, frame: bytes, seq: int, number: int, at_once: Write | None = None) -> bool:
+    def _write(self, frame: bytes, seq: int, number: int, at_once: held_write.Write | None = None) -> bool:
         """Whether the kernel has a frame now.
 
         Args:
@@ -203,7 +204,7 @@ class DiskSpool:
             self._see_who_writes()
         return True
 
-    def _put(self, frame: bytes, seq: int, at_once: Write | None) -> None:
+    def _put(self, frame: bytes, seq: int, at_once: held_write.Write | None) -> None:
         # the few bytes of a loss, which has no number of its own, have room in any file that takes frames
         newest = self._segments.taking(len(frame) if seq else 0)
         if newest is None:

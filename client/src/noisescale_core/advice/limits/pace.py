@@ -9,7 +9,7 @@ from typing import Literal
 from noisescale_core.advice.parts.parts import RunSetting, SpentPoint
 from noisescale_core.advice.question import Limits, Question
 from noisescale_core.theory.cost import SECONDS_PER_HOUR, StepTime
-from noisescale_core.theory.machines.spot import Spot
+from noisescale_core.theory.machines import Spot
 
 LATEST_SHARE = 20
 """The newest 1 of so many stretches is the latest window."""

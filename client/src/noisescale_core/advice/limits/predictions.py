@@ -13,11 +13,11 @@ from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts.numbers import number
 from noisescale_core.advice.parts.parts import Interval, RunSetting, RunSoFar, SpentPoint
 from noisescale_core.advice.question import NOTHING_ASKED, Question
+from noisescale_core.theory import machines
 from noisescale_core.theory import what_if as theory
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_core.theory.intervals import Carried
 from noisescale_core.theory.intervals import Interval as Ends
-from noisescale_core.theory.machines import parallelism
 from noisescale_core.theory.what_if import LoggedPiece, RestOfPlan, what_if
 
 
@@ -233,10 +233,10 @@ def parallelism_of(run: RunSetting, priced: Priced, asked: Question) -> Parallel
     if batch is None or stay(run, asked) or (asked.examples_per_device is None and not run.num_devices):
         return None
     each = asked.examples_per_device or batch / (run.num_devices or 1)
-    useful = parallelism.max_useful_devices(batch=priced.best.value, min_examples_per_device=each)
+    useful = machines.max_useful_devices(batch=priced.best.value, min_examples_per_device=each)
     speedup = _through(priced, lambda critical: 1 + critical / batch)
     twice = _exchange(priced, batch, 2 * batch)
-    cheaper = parallelism.with_less_compute(critical_batch=priced.critical.value, batch=batch, compute_factor=0.5)
+    cheaper = machines.with_less_compute(critical_batch=priced.critical.value, batch=batch, compute_factor=0.5)
     half = None if cheaper is None else _exchange(priced, batch, cheaper.batch)
     halved = (
         "No batch makes the run half as expensive."
@@ -245,7 +245,7 @@ def parallelism_of(run: RunSetting, priced: Priced, asked: Question) -> Parallel
         f"{half.time_factor.high:.3g}) times as long, at a batch of {number(half.batch_size)}."
     )
     low, high = (
-        parallelism.max_useful_devices(batch=max(end, each), min_examples_per_device=each)
+        machines.max_useful_devices(batch=max(end, each), min_examples_per_device=each)
         for end in (priced.best.low, priced.best.high)
     )
     ends = "" if low == high else f" ({low:,} – {high:,})"

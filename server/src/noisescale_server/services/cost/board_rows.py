@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_core.advice.limits.pace import spot_of
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import DomainError
-from noisescale_core.theory.machines.spot import Spot
+from noisescale_core.theory.machines import Spot
 from noisescale_server.analysis.cost.techniques import Logged, Technique, checklist
 from noisescale_server.analysis.cost.trainings import Training
 from noisescale_server.services.platform.errors import refuse

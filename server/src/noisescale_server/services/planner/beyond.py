@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from noisescale_core.advice.limits.predictions import Banded, Span, banded
-from noisescale_core.theory.machines import beyond
-from noisescale_core.theory.machines.beyond import LargerModel
+from noisescale_core.theory import beyond
+from noisescale_core.theory.beyond import LargerModel
 from noisescale_server.services.planner.asked import AskedPlan
 from noisescale_server.services.planner.limits import Inside
 from noisescale_server.services.planner.rows import Row, row_at

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from noisescale_core.advice import limited as wording
 from noisescale_core.advice.limited import NEXT_TO_NOTHING, whole_batch
 from noisescale_core.advice.limits.bounds import limits_of_plan
-from noisescale_core.advice.words import limits as wording
 from noisescale_core.theory import limits
 from noisescale_core.theory.limits import Choice, Limit, Role
 from noisescale_server.services.planner.asked import AskedPlan

@@ -1,1 +1,0 @@
-"""Devices: how a batch divides among them, rounding to what fits, and spot prices."""
