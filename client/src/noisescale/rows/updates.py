@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, SupportsFloat
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
 
-from noisescale.capture.sums.step_norms import StepNorms
 from noisescale.rows.row_parts import BELOW, LayerNorms, PathPart, TermsOf, are_all_below, packed_columns
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
@@ -18,6 +17,10 @@ from noisescale_core.estimators.noise_scale import (
     solve_two_batches,
     solve_unequal_groups,
 )
+
+if TYPE_CHECKING:
+    from noisescale.capture.sums.step_norms import StepNorms
+
 
 MAX_TERM = 1e70
 """The server takes sums up to 1e75; a gradient of this size has diverged long ago."""
@@ -83,7 +86,7 @@ class Update(NamedTuple):
     path: PathPart | None = None
 
 
-def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
+def update_from_norms(logged: LoggedStep, norms: "StepNorms") -> Update:
     """The update of a watched step."""
     sizes = norms.sizes
     flags = _flags_of_sizes(norms)
@@ -105,7 +108,7 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
     )
 
 
-def _flags_of_sizes(norms: StepNorms) -> int:
+def _flags_of_sizes(norms: "StepNorms") -> int:
     sizes = norms.sizes
     flags = 0  # and not Flags(0): most steps have none, and arithmetic with enumerations is slow
     if norms.lacks_parts:
@@ -131,7 +134,7 @@ def _flags_of_sizes(norms: StepNorms) -> int:
     return flags
 
 
-def terms_and_layers(norms: StepNorms) -> tuple[Terms, LayerNorms]:
+def terms_and_layers(norms: "StepNorms") -> tuple[Terms, LayerNorms]:
     """The terms of all parameters, and what gives those of each group.
 
     Raises:
@@ -151,7 +154,7 @@ def terms_and_layers(norms: StepNorms) -> tuple[Terms, LayerNorms]:
     return Terms(*terms_of(first[0], second[0], *of_sizes)), LayerNorms(terms_of, first[1:], second[1:], of_sizes)
 
 
-def _robust_columns(norms: StepNorms, batch_size: float, sum_of_sq_sizes: float) -> tuple[list[float], list[float]]:
+def _robust_columns(norms: "StepNorms", batch_size: float, sum_of_sq_sizes: float) -> tuple[list[float], list[float]]:
     """Both terms of each column, |G|² from products of different groups alone.
 
     So it is free of the error of tr Σ, which heavy tails make large.
@@ -292,7 +295,7 @@ def update_without_norms(logged: LoggedStep, batch_size: float | None, loss: flo
     return _update(logged, 0, None, batch_size, None, None, loss, flags)
 
 
-def has_vanished(norms: StepNorms) -> bool:
+def has_vanished(norms: "StepNorms") -> bool:
     """Whether the gradient is far too small for its small batches: pure noise would leave |ḡ|² near W / K.
 
     So it looks after `GradScaler.unscale_()`, which is the one change that torch's own counter does not show.
@@ -302,14 +305,14 @@ def has_vanished(norms: StepNorms) -> bool:
     return norms.sizes.num_small_batches * norms.big_sq_norms[0] < VANISHED * norms.weighted_sq_norms[0]
 
 
-def is_too_large(norms: StepNorms) -> bool:
+def is_too_large(norms: "StepNorms") -> bool:
     """Whether the gradient is longer than any mean of its small batches can be: |Σ p g|² ≤ Σ p |g|² (Jensen)."""
     if not norms.weighted_sq_norms:
         return False
     return norms.big_sq_norms[0] > (1 + ROUNDING) * norms.weighted_sq_norms[0]
 
 
-def has_duplicates(norms: StepNorms) -> bool:
+def has_duplicates(norms: "StepNorms") -> bool:
     """Whether all small batches of a step had the same gradient."""
     small, big = norms.weighted_sq_norms[0], norms.big_sq_norms[0]
     if norms.has_equal_norms and abs(small - big) <= ROUNDED * small:

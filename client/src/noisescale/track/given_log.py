@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from noisescale.rows.updates import (
     ROUNDING,
@@ -13,11 +14,14 @@ from noisescale.rows.updates import (
     update_from_two_batches,
 )
 from noisescale.track.step_counter import checked_size
-from noisescale.track.step_log import StepLog
 from noisescale.track.stream_description import StreamDescription
 from noisescale_core.errors import ConfigError, EstimationError
 from noisescale_core.estimators.nested_groups import NestedSizes, NestedTerms, Tree, from_nested_groups, sizes_of
 from noisescale_core.estimators.noise_scale import Terms
+
+if TYPE_CHECKING:
+    from noisescale.track.step_log import StepLog
+
 
 # Steps whose squared gradient norms the script measured itself, in any framework.
 
@@ -143,7 +147,7 @@ class GivenLog:
 
     def __init__(
         self,
-        log: StepLog,
+        log: "StepLog",
         stream: StreamDescription,
         *,
         show: Callable[[int], None],

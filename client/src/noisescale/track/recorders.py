@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from noisescale.description import RunDescription
-from noisescale.track.recorder import Recorder
 from noisescale.track.step_counter import checked_size
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
+
+    from noisescale.track.recorder import Recorder
 
 
 class Recorders:
@@ -25,21 +26,21 @@ class Recorders:
         main: Of the run itself, and of the first optimizer.
     """
 
-    def __init__(self, main: Recorder, open_beside: Callable[[str, RunDescription], Recorder]) -> None:
+    def __init__(self, main: "Recorder", open_beside: "Callable[[str, RunDescription], Recorder]") -> None:
         self.main = main
         self._open_beside = open_beside
         self._main_name: str | None = None
         self._others: dict[str, Recorder] = {}
 
-    def all(self) -> list[Recorder]:
+    def all(self) -> "list[Recorder]":
         """In the order in which they were opened."""
         return [self.main, *self._others.values()] if self._others else [self.main]
 
-    def find(self, name: str | None) -> Recorder | None:
+    def find(self, name: str | None) -> "Recorder | None":
         """What records an optimizer; None: the first."""
         return self.main if name is None or name == self._main_name else self._others.get(name)
 
-    def named(self, name: str | None) -> Recorder:
+    def named(self, name: str | None) -> "Recorder":
         """What records an optimizer; None: the first.
 
         Raises:
@@ -60,7 +61,7 @@ class Recorders:
         model: "torch.nn.Module",
         optimizer: "torch.optim.Optimizer | None",
         name: str | None,
-        start: Callable[[Recorder], None],
+        start: "Callable[[Recorder], None]",
     ) -> None:
         """Begin to watch an optimizer: the run itself records the first, a run beside it each further one.
 
@@ -92,7 +93,7 @@ class Recorders:
         elif not is_main:
             self._others[str(name)] = recorder
 
-    def _begin(self, name: str) -> Recorder:
+    def _begin(self, name: str) -> "Recorder":
         described = self.main.description
         description = replace(
             described,

@@ -4,12 +4,11 @@ import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from noisescale.description import RunDescription
 from noisescale.guard import Notices
 from noisescale.notices.explanations import way_to_measure, why_no_estimate
-from noisescale.track.further_kinds import FurtherKinds, KindSeries
-from noisescale.track.step_log import StepLog
 from noisescale.track.stream_description import StreamDescription
 from noisescale.track.watching import Watching
 from noisescale.window.recent_updates import NoiseScale, RecentUpdates
@@ -19,6 +18,11 @@ from noisescale_core.advice.learning_rate.rate_verdict import far_off
 from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+
+if TYPE_CHECKING:
+    from noisescale.track.further_kinds import FurtherKinds, KindSeries
+    from noisescale.track.step_log import StepLog
+
 
 MOST_POINTS = 4_000
 """Of one metric; where there would be more every second one goes. A curve of 2,000 is enough to cross a target."""
@@ -102,7 +106,7 @@ class Results:
     """
 
     def __init__(
-        self, log: StepLog, kinds: FurtherKinds, stream: StreamDescription, watching: Watching, notices: Notices
+        self, log: "StepLog", kinds: "FurtherKinds", stream: StreamDescription, watching: Watching, notices: Notices
     ) -> None:
         self._log = log
         self._kinds = kinds
@@ -162,7 +166,7 @@ class Results:
 
 
 def _latest_window(
-    kind: str, log: StepLog, kinds: Mapping[str, KindSeries], notices: Notices, *, is_silent: bool
+    kind: str, log: "StepLog", kinds: "Mapping[str, KindSeries]", notices: Notices, *, is_silent: bool
 ) -> tuple[RecentUpdates, str]:
     """The window, and why no step has given it an estimate.
 
@@ -183,7 +187,7 @@ def _latest_window(
     return RecentUpdates(), not_measured
 
 
-def _early_of(now: NoiseScaleEstimate, log: StepLog, planned_steps: int | None) -> Early | None:
+def _early_of(now: NoiseScaleEstimate, log: "StepLog", planned_steps: int | None) -> Early | None:
     """Why a noise scale of kind `simple` is early; None where it is not.
 
     Args:

@@ -8,8 +8,6 @@ from noisescale import capture
 from noisescale.guard import Faults, Notices
 from noisescale.notices.explanations import explain_duty
 from noisescale.rows.updates import LoggedStep, update_from_norms
-from noisescale.track.further_kinds import FurtherKinds
-from noisescale.track.step_log import StepLog
 from noisescale.track.stream_description import StreamDescription
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.noise_scale import Terms
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from noisescale.capture.per_example.proxy_calibration import ProxySums
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
+    from noisescale.track.further_kinds import FurtherKinds
+    from noisescale.track.step_log import StepLog
 
 CALIBRATE_EVERY = 10
 """Measured steps from one at which the whole model is measured, too, to the next."""
@@ -137,8 +137,8 @@ class Watching:
 
     def __init__(
         self,
-        log: StepLog,
-        kinds: FurtherKinds,
+        log: "StepLog",
+        kinds: "FurtherKinds",
         stream: StreamDescription,
         notices: Notices,
         faults: Faults,

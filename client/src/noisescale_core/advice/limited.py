@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from noisescale_core.advice.limits.bounds import limits_at, trade_off_of
 from noisescale_core.advice.limits.pace import Pace
-from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts.numbers import number
 from noisescale_core.advice.parts.parts import Interval, RunSetting
 from noisescale_core.advice.question import Limits
@@ -15,6 +15,10 @@ from noisescale_core.theory import trade_off
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_core.theory.limits import Choice, Limit, LimitKind, choose
 from noisescale_core.theory.machines import round_to_feasible
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.limits.pricing import Priced
+
 
 WHOLE, LARGEST_WRITTEN = 10.0, 1e15
 """Between these a limit is written as the whole batch next to it that meets it."""
@@ -143,7 +147,7 @@ class Inside:
     allowed: Sequence[Limit]
 
 
-def inside(priced: Priced, run: RunSetting, given: Limits, pace: Pace | None) -> Inside:
+def inside(priced: "Priced", run: RunSetting, given: Limits, pace: Pace | None) -> Inside:
     """The best batch at the reader's price, moved into the limits and rounded to what can be run.
 
     Args:
@@ -175,7 +179,7 @@ def inside(priced: Priced, run: RunSetting, given: Limits, pace: Pace | None) ->
     )
 
 
-def rounding(found: Inside, given: Limits, priced: Priced) -> Callable[[float], int]:
+def rounding(found: Inside, given: Limits, priced: "Priced") -> Callable[[float], int]:
     """From a wanted batch to the whole one inside the limits that can be run, as the recommended batch was rounded.
 
     Args:
@@ -194,7 +198,7 @@ def rounding(found: Inside, given: Limits, priced: Priced) -> Callable[[float], 
     return rounded
 
 
-def whole_batch(wanted: float, allowed: Sequence[Limit], given: Limits, priced: Priced) -> int | None:
+def whole_batch(wanted: float, allowed: Sequence[Limit], given: Limits, priced: "Priced") -> int | None:
     """The cheapest batch next to the wanted one that can be run; None where no whole batch lies inside the limits.
 
     Multiples of devices × micro-batch where the reader said them, otherwise powers of two and three times those.
@@ -239,7 +243,7 @@ def round_batch(batch: float) -> int:
     return min((int(c) for c in candidates if c == int(c)), key=lambda c: abs(math.log(c / max(batch, 1))))
 
 
-def what_is_possible(priced: Priced, run: RunSetting, allowed: Sequence[Limit], pace: Pace | None) -> str | None:
+def what_is_possible(priced: "Priced", run: RunSetting, allowed: Sequence[Limit], pace: Pace | None) -> str | None:
     """The cheapest way within the deadlines, the fastest within the budgets; None where neither can be met alone.
 
     Args:
@@ -268,7 +272,7 @@ def what_is_possible(priced: Priced, run: RunSetting, allowed: Sequence[Limit], 
 
 
 def _at_ends(
-    choice: Choice, priced: Priced, run: RunSetting, given: Limits, pace: Pace | None
+    choice: Choice, priced: "Priced", run: RunSetting, given: Limits, pace: Pace | None
 ) -> list[tuple[float, float]]:
     """B_crit and the best batch inside the limits, at its value and both ends: limits of the plan move with it."""
     if choice.batch is None:
@@ -288,12 +292,12 @@ def _at_ends(
     return found
 
 
-def _interval(ends: Sequence[tuple[float, float]], priced: Priced) -> Interval | None:
+def _interval(ends: Sequence[tuple[float, float]], priced: "Priced") -> Interval | None:
     batches = [batch for _, batch in ends]
     return Interval(batches[0], min(batches), max(batches), priced.best.level) if batches else None
 
 
-def _regret(batch: float, wanted: float, priced: Priced) -> float:
+def _regret(batch: float, wanted: float, priced: "Priced") -> float:
     price = priced.rate_of_best
     critical = priced.critical.value
     rounded, exact = (

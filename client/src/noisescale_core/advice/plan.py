@@ -8,10 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression
+from typing import TYPE_CHECKING
 
-from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence
+from noisescale_core.advice.evidence.critical_belief import LARGEST, SMALLEST
+from noisescale_core.advice.evidence.evidence import Evidence
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, rounding
-from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts.known_noise_scale import informs, is_decayed
 from noisescale_core.advice.parts.parts import Interval, RunSetting, SpentPoint
 from noisescale_core.advice.question import Limits
@@ -19,6 +20,10 @@ from noisescale_core.theory import schedule as theory
 from noisescale_core.theory.learning_rate import rescale
 from noisescale_core.theory.schedule import HYSTERESIS, Bounds, Stage, stages
 from noisescale_core.theory.trade_off import step_efficiency
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.limits.pricing import Priced
+
 
 NUM_PIECES = 50
 """Pieces that the rest of the run is forecast in; a factor of 10 in φ is then 5 % a piece."""
@@ -91,7 +96,7 @@ def plan(
     evidence: Evidence,
     given: Limits,
     *,
-    priced: Priced | None,
+    priced: "Priced | None",
     found: Inside | None,
     not_judged: str | None = None,
 ) -> Plan:
@@ -115,7 +120,7 @@ def plan(
 
 
 def _missing(
-    run: RunSetting, evidence: Evidence, priced: Priced | None, found: Inside | None, not_judged: str | None
+    run: RunSetting, evidence: Evidence, priced: "Priced | None", found: Inside | None, not_judged: str | None
 ) -> str | None:
     if not evidence.is_resolved(run) or run.batch_size is None:
         return "A schedule needs a resolved noise scale and a known batch size."

@@ -14,7 +14,8 @@ from noisescale_core.advice.decision import waits_for_the_rate, word_of
 from noisescale_core.advice.defaults import price_sentence
 from noisescale_core.advice.early import caution as caution_early
 from noisescale_core.advice.effects import rescaling, waste
-from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept, begun
+from noisescale_core.advice.evidence.critical_belief import LARGEST, SMALLEST
+from noisescale_core.advice.evidence.evidence import Evidence, Measured, Swept, begun
 from noisescale_core.advice.evidence.kappa import Kappa
 from noisescale_core.advice.limited import Inside, inside, round_batch, rounding
 from noisescale_core.advice.limits.bounds import missing_for

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence, Measured, begun
+from noisescale_core.advice.evidence.critical_belief import LARGEST, SMALLEST
+from noisescale_core.advice.evidence.evidence import Evidence, Measured, begun
 from noisescale_core.advice.limits.bounds import trade_off_of
 from noisescale_core.advice.limits.pace import Pace
-from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts.parts import RunSetting, RunSoFar
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import Reason, State
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.limits.pricing import Priced
+
 
 BRANCH_ARMS = (0.5, 1.0, 2.0)
 """Batches of a branch, in present batches, at equal examples."""
@@ -47,7 +51,7 @@ class Surer:
     text: str
 
 
-def surer(run: RunSetting, evidence: Evidence, priced: Priced | None, pace: Pace | None) -> tuple[Surer, ...]:
+def surer(run: RunSetting, evidence: Evidence, priced: "Priced | None", pace: Pace | None) -> tuple[Surer, ...]:
     """What would make the answer surer, the cheapest first.
 
     Args:
@@ -103,7 +107,7 @@ def _branch(run: RunSoFar, batch: float, pace: Pace | None) -> Surer:
     return Surer("branch", True, steps, each * len(BRANCH_ARMS), hours, usd, text)
 
 
-def _sweep(run: RunSetting, priced: Priced, pace: Pace | None) -> Surer | None:
+def _sweep(run: RunSetting, priced: "Priced", pace: Pace | None) -> Surer | None:
     whole = trade_off_of(run, priced.critical.value)
     if whole is None or not run.planned_steps or not run.steps_left:
         return None

@@ -8,10 +8,14 @@ where r is how many examples one would spend to save one optimizer step (`prices
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.domain import require_not_negative, require_positive
-from noisescale_core.theory.intervals import Estimate
+
+if TYPE_CHECKING:
+    from noisescale_core.theory.intervals import Estimate
+
 
 _BATCH = "a batch holds at least one example"
 _CRITICAL = "fit it from a sweep, or estimate it from a resolved noise scale"
@@ -193,7 +197,7 @@ def best_batch(*, critical_batch: float, examples_per_step: float) -> float:
     return critical_batch * math.sqrt(examples_per_step / critical_batch)
 
 
-def best_batch_estimate(critical_batch: Estimate, *, examples_per_step: float) -> Estimate:
+def best_batch_estimate(critical_batch: "Estimate", *, examples_per_step: float) -> "Estimate":
     """√(r B_crit) with its errors: at a stated price half the log error of B_crit.
 
     Args:

@@ -1,15 +1,18 @@
 """The gradient of a step, as it is in `p.grad`: what of it is the step's own, and whether it was changed."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from noisescale.capture.small_batches.main_gradients import MainGradients
 from noisescale.capture.sources.gradient_source import GradientSource
 from noisescale.capture.sums.row_sums import RowSums
 from noisescale.kernels.squared_norms import condense, values_that_count
+
+if TYPE_CHECKING:
+    from noisescale.capture.small_batches.main_gradients import MainGradients
+
 
 NUM_KEPT = 1024
 """Elements of a gradient that are kept to compare with."""
@@ -151,7 +154,7 @@ class StepGradient:
         *,
         local_gradients: LocalGradients | None,
         source: GradientSource | None,
-        main: MainGradients | None,
+        main: "MainGradients | None",
     ) -> None:
         self._rows = rows
         self._local_gradients = local_gradients or (lambda: [p.grad for p in parameters])

@@ -4,12 +4,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
+from typing import TYPE_CHECKING
 
-from noisescale_core.advice.parts.parts import RunSetting
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.theory.intervals import Estimate, LogError
 from noisescale_core.theory.language_models import DEGREES_OF_FREEDOM, MOST_TOKENS, LanguageModel
 from noisescale_core.theory.learning_rate import RuleFamily, family_of
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.parts.parts import RunSetting
+
+
+SMALLEST, LARGEST = 1e-9, 1e15
+"""Batches and noise scales beyond these plan nothing; only vanished gradients get there."""
 
 USUAL_LOG_SD = 2.5
 """Standard deviation of ln B_crit about the batch that is trained with: 95 % within × / ÷ 130.
@@ -92,7 +99,7 @@ def near(batch_size: float) -> Usual:
     return Usual(math.log(batch_size), USUAL_LOG_SD)
 
 
-def law_of(run: RunSetting) -> Law | None:
+def law_of(run: "RunSetting") -> Law | None:
     """What published language models say of a run; None where it is not said to be one, or without a plan.
 
     Args:
@@ -107,7 +114,7 @@ def law_of(run: RunSetting) -> Law | None:
     return Law(tokens, Usual(math.log(critical), model.uncertainty, DEGREES_OF_FREEDOM), floor)
 
 
-def planned_tokens(run: RunSetting) -> float | None:
+def planned_tokens(run: "RunSetting") -> float | None:
     """The tokens that a language model is trained on; None where the run is not said to be one, or has no plan.
 
     Args:

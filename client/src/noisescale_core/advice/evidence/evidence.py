@@ -8,7 +8,15 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from noisescale_core.advice.evidence.critical_belief import Critical, critical_of, expected_critical, law_of, near
+from noisescale_core.advice.evidence.critical_belief import (
+    LARGEST,
+    SMALLEST,
+    Critical,
+    critical_of,
+    expected_critical,
+    law_of,
+    near,
+)
 from noisescale_core.advice.evidence.kappa import UNCALIBRATED, Kappa
 from noisescale_core.advice.parts import reasons
 from noisescale_core.advice.parts.flags import WRONG
@@ -17,9 +25,6 @@ from noisescale_core.advice.parts.parts import Interval, LatestNoiseScale, RunSe
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.intervals import estimate_from_interval
-
-SMALLEST, LARGEST = 1e-9, 1e15
-"""Batches and noise scales beyond these plan nothing; only vanished gradients get there."""
 
 NOT_MEASURED = LatestNoiseScale.of(NOTHING_MEASURED, NOTHING_MEASURED.reason)
 """The noise scale of a task without a resolved run."""

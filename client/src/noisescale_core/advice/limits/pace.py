@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import linear_regression, median
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from noisescale_core.advice.parts.parts import RunSetting, SpentPoint
 from noisescale_core.advice.question import Limits, Question
 from noisescale_core.theory.cost import SECONDS_PER_HOUR, StepTime
 from noisescale_core.theory.machines import Spot
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.parts.parts import RunSetting, SpentPoint
+
 
 LATEST_SHARE = 20
 """The newest 1 of so many stretches is the latest window."""
@@ -114,7 +117,7 @@ class Pace:
         return f"Time at another batch is not known: {one} timed one batch."
 
 
-def stay(run: RunSetting, asked: Question) -> bool:
+def stay(run: "RunSetting", asked: Question) -> bool:
     """Whether the devices are what they are, whatever the batch: those of a run on one, or as the reader says.
 
     Args:
@@ -124,7 +127,7 @@ def stay(run: RunSetting, asked: Question) -> bool:
     return asked.fixed_hardware or asked.num_devices is not None or run.num_devices == 1
 
 
-def pace_of(run: RunSetting, asked: Question) -> Pace | None:
+def pace_of(run: "RunSetting", asked: Question) -> Pace | None:
     """What a step takes now; None where no step times were logged.
 
     Args:
@@ -172,7 +175,7 @@ def spot_of(given: Limits, num_devices: int) -> Spot | None:
     )
 
 
-def step_seconds(spent: Sequence[SpentPoint]) -> float | None:
+def step_seconds(spent: "Sequence[SpentPoint]") -> float | None:
     """Median seconds of a step over the latest window at one batch; None with fewer than three timed stretches.
 
     Args:
@@ -187,7 +190,7 @@ def step_seconds(spent: Sequence[SpentPoint]) -> float | None:
     return median(latest) if len(latest) >= MIN_TIMED else None
 
 
-def step_line(spent: Sequence[SpentPoint]) -> StepTime | None:
+def step_line(spent: "Sequence[SpentPoint]") -> StepTime | None:
     """α + β B through the median step times of the batches that the run has used.
 
     None where it used one alone, or where the times do not rise with the batch by less than in proportion.
@@ -202,7 +205,7 @@ def step_line(spent: Sequence[SpentPoint]) -> StepTime | None:
     return StepTime(line.intercept, line.slope) if line.slope > 0 and line.intercept >= 0 else None
 
 
-def is_flat(spent: Sequence[SpentPoint]) -> bool:
+def is_flat(spent: "Sequence[SpentPoint]") -> bool:
     """Whether steps took no longer at the larger of the batches that the run has used.
 
     Args:
@@ -212,7 +215,7 @@ def is_flat(spent: Sequence[SpentPoint]) -> bool:
     return len(points) >= 2 and linear_regression(*zip(*points, strict=True)).slope <= 0
 
 
-def timed_batches(spent: Sequence[SpentPoint]) -> list[tuple[float, float]]:
+def timed_batches(spent: "Sequence[SpentPoint]") -> list[tuple[float, float]]:
     """Each batch that was timed over three stretches or more, and the median seconds of its steps.
 
     Args:
@@ -238,7 +241,7 @@ class _SameBatch:
         return self._first
 
 
-def _timed(spent: Sequence[SpentPoint]) -> list[tuple[float, float]]:
+def _timed(spent: "Sequence[SpentPoint]") -> list[tuple[float, float]]:
     return [
         (point.batch_size, point.seconds / point.num_steps)
         for point in spent

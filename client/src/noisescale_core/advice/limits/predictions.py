@@ -7,9 +7,9 @@ model leaves open.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from noisescale_core.advice.limits.pace import Pace, stay
-from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts.numbers import number
 from noisescale_core.advice.parts.parts import Interval, RunSetting, RunSoFar, SpentPoint
 from noisescale_core.advice.question import NOTHING_ASKED, Question
@@ -19,6 +19,9 @@ from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_core.theory.intervals import Carried
 from noisescale_core.theory.intervals import Interval as Ends
 from noisescale_core.theory.what_if import LoggedPiece, RestOfPlan, what_if
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.limits.pricing import Priced
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,7 @@ class Parallelism:
 
 
 def predictions(
-    run: RunSetting, priced: Priced, pace: Pace | None, *, recommended: int | None, asked: Iterable[float]
+    run: RunSetting, priced: "Priced", pace: Pace | None, *, recommended: int | None, asked: Iterable[float]
 ) -> Predictions | None:
     """The rest of the plan at the present, the recommended and any asked batch; None without a plan.
 
@@ -174,7 +177,7 @@ def predictions(
 
 
 def _at(
-    batch: float, plan: RestOfPlan, run: RunSetting, priced: Priced, pace: Pace | None, recommended: int | None
+    batch: float, plan: RestOfPlan, run: RunSetting, priced: "Priced", pace: Pace | None, recommended: int | None
 ) -> Prediction:
     found = what_if(plan, batch=batch, critical_batch=priced.critical)
     seconds, usd_per_step = (None, None) if pace is None else (pace.seconds(batch), pace.usd_per_step(batch))
@@ -221,7 +224,7 @@ def had_we_used(run: RunSoFar, *, batch: float, asked: Question = NOTHING_ASKED)
     )
 
 
-def parallelism_of(run: RunSetting, priced: Priced, asked: Question) -> Parallelism | None:
+def parallelism_of(run: RunSetting, priced: "Priced", asked: Question) -> Parallelism | None:
     """What devices would buy; None where they stay, or nobody said how many examples one takes.
 
     Args:
@@ -275,7 +278,7 @@ def scaled(found: Interval, factor: float) -> Interval:
     return Interval(found.value * factor, found.low * factor, found.high * factor, found.level)
 
 
-def _exchange(priced: Priced, batch: float, other: float) -> Exchange:
+def _exchange(priced: "Priced", batch: float, other: float) -> Exchange:
     def time_at(critical: float) -> float:
         return (1 + critical / other) / (1 + critical / batch)
 
@@ -286,7 +289,7 @@ def _exchange(priced: Priced, batch: float, other: float) -> Exchange:
     )
 
 
-def _through(priced: Priced, function: Callable[[float], float]) -> Interval:
+def _through(priced: "Priced", function: Callable[[float], float]) -> Interval:
     found = priced.critical.through(function).both
     return Interval(found.value, found.low, found.high, found.level)
 

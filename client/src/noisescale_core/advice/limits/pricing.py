@@ -6,8 +6,7 @@ examples one would spend to save a step (McCandlish et al. 2018, arXiv:1812.0616
 
 from dataclasses import dataclass
 
-from noisescale_core.advice.evidence.critical_belief import Critical
-from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST
+from noisescale_core.advice.evidence.critical_belief import LARGEST, SMALLEST, Critical
 from noisescale_core.advice.parts.parts import Interval
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.theory import intervals

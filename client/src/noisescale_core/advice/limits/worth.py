@@ -2,14 +2,18 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from noisescale_core.advice.defaults import SAID_OF
 from noisescale_core.advice.limits.pace import is_flat, stay, step_line, timed_batches
-from noisescale_core.advice.parts.parts import RunSetting
 from noisescale_core.advice.question import Question
 from noisescale_core.theory import prices
 from noisescale_core.theory.cost import StepTime
 from noisescale_core.theory.prices import ExchangeRate
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.parts.parts import RunSetting
+
 
 STEPS_TO_TIME = 200
 """Steps of another batch after which runs of a few thousand have three stretches of it."""
@@ -31,7 +35,7 @@ class Missing:
     way_out: str
 
 
-def worth_of(asked: Question, run: RunSetting) -> ExchangeRate | Missing:
+def worth_of(asked: Question, run: "RunSetting") -> ExchangeRate | Missing:
     """The price of a step in the caller's words, or what is assumed where they say none or have no preference.
 
     Args:
@@ -82,7 +86,7 @@ def of_project(rate: ExchangeRate) -> ExchangeRate:
     return replace(rate, said=f"assumes that {rate.said} {SAID_OF}")
 
 
-def _of_project(asked: Question, run: RunSetting) -> ExchangeRate:
+def _of_project(asked: Question, run: "RunSetting") -> ExchangeRate:
     """The price that the project says for all its runs; where step times are to tell it and do not, none is said."""
     if asked.preference is not None:
         return of_project(prices.from_preference(asked.preference))
@@ -105,7 +109,7 @@ def assumed(line: StepTime | None) -> ExchangeRate:
     return replace(prices.from_preference(SPLIT), said=said)
 
 
-def _of_an_hour(usd: float, run: RunSetting, price_share: float) -> ExchangeRate | Missing:
+def _of_an_hour(usd: float, run: "RunSetting", price_share: float) -> ExchangeRate | Missing:
     price, devices, batch = run.usd_per_device_hour, run.num_devices, run.batch_size
     known = {"usd_per_device_hour": price, "num_devices": devices, "batch_size": batch}
     missing = [name for name, value in known.items() if not value]
@@ -124,7 +128,7 @@ def _of_an_hour(usd: float, run: RunSetting, price_share: float) -> ExchangeRate
     )
 
 
-def _of_step_times(run: RunSetting, what: str = "The price for fixed_hardware comes") -> ExchangeRate | Missing:
+def _of_step_times(run: "RunSetting", what: str = "The price for fixed_hardware comes") -> ExchangeRate | Missing:
     line = step_line(run.spent)
     timed = timed_batches(run.spent)
     if len(timed) < 2:

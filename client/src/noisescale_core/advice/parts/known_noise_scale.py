@@ -3,11 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from noisescale_core.advice.parts.parts import RunSetting, SpentPoint
 from noisescale_core.estimators.belief import Belief, belief
 from noisescale_core.estimators.looks import Look
 from noisescale_core.theory.temperature import informs_critical_batch
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.parts.parts import RunSetting, SpentPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def says_something(learning_rate: float | None, peak: float) -> bool:
 # Learning rates so low that the noise scale says little about B_crit (McCandlish et al. 2018, appendix C).
 
 
-def is_decayed(run: RunSetting) -> bool:
+def is_decayed(run: "RunSetting") -> bool:
     """Whether the learning rate has fallen below a tenth of its peak, so that φ is mostly the decay's.
 
     Args:
@@ -70,7 +73,7 @@ def is_decayed(run: RunSetting) -> bool:
     return not informs_critical_batch(learning_rate=run.learning_rate, peak_learning_rate=peak)
 
 
-def last_informed_step(run: RunSetting) -> int | None:
+def last_informed_step(run: "RunSetting") -> int | None:
     """The last step at which the learning rate still said something; None where the stretches do not tell.
 
     Args:
@@ -87,7 +90,7 @@ def last_informed_step(run: RunSetting) -> int | None:
     return None
 
 
-def informs(point: SpentPoint, peak_learning_rate: float) -> bool:
+def informs(point: "SpentPoint", peak_learning_rate: float) -> bool:
     """Whether the learning rate was high enough for the noise scale to say something about B_crit.
 
     Args:

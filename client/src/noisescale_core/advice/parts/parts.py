@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from noisescale_core.advice.parts import reasons
-from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 if TYPE_CHECKING:
     from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
+    from noisescale_core.estimators.belief import Belief
 
 Share = Callable[[float, float], float]
 """An efficiency: (noise scale, batch size), both in examples → share of the best possible progress."""
@@ -158,7 +158,7 @@ class RunSoFar(RunSetting):
     rate_off: RateOff | None = None
 
     @property
-    def belief(self) -> Belief | None:
+    def belief(self) -> "Belief | None":
         """How likely each noise scale is by all of its looks."""
         return None if self.known is None else self.known.belief
 

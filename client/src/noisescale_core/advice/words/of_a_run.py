@@ -1,11 +1,10 @@
 """The sentences of a recommendation: plain, present tense, the reader's units, cost said with gain."""
 
 import math
+from typing import TYPE_CHECKING
 
 from noisescale_core.advice.evidence.critical_belief import law_of
 from noisescale_core.advice.evidence.evidence import Evidence, Measured
-from noisescale_core.advice.limits.predictions import Banded
-from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.parts import flags, reasons
 from noisescale_core.advice.parts.known_noise_scale import is_decayed, last_informed_step
 from noisescale_core.advice.parts.numbers import chance, duration, more, number, percent, ratio, rough
@@ -16,6 +15,11 @@ from noisescale_core.estimators.time_to_resolve import run_until_resolved
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.expected_cost import Stake
 from noisescale_core.theory.learning_rate import Rule, RuleFamily, family_of
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.limits.predictions import Banded
+    from noisescale_core.advice.limits.pricing import Priced
+
 
 WINDOW_SHARE, MIN_UPDATES = 0.05, 16
 """Of the latest window: its share of the run, and its least updates."""
@@ -92,7 +96,7 @@ def bound_hint(run: RunSoFar) -> str | None:
     return f"The batch of {batch(size)} is not too large."
 
 
-def because(run: RunSoFar, word: DecisionWord, priced: Priced, found: Stake, to_batch: float) -> str:
+def because(run: RunSoFar, word: DecisionWord, priced: "Priced", found: Stake, to_batch: float) -> str:
     """The reason of a decision: how the noise scale compares, what B_crit is, and how the odds stand."""
     critical = priced.critical_batch
     law = "" if _is_measured(run) else "by published language models of as many tokens "
@@ -120,7 +124,7 @@ def _at_stake(run: RunSoFar, word: DecisionWord, found: Stake, to_batch: float) 
     return f"{odds}: it saves {percent(found.saving)} of the cost on average, and in the worst case of 20 it {worst}."
 
 
-def in_short(word: DecisionWord, to_batch: int, run: RunSoFar, found: Stake, priced: Priced) -> str:
+def in_short(word: DecisionWord, to_batch: int, run: RunSoFar, found: Stake, priced: "Priced") -> str:
     """The reason in one sentence without a term of the papers.
 
     A batch below B_crit that is too large, or one above it that is too small, is so by the price of a step alone: a
@@ -194,7 +198,7 @@ def compared(run: RunSoFar) -> str:
     return f"The batch of {batch(size)} {example}s is {ratio(size / noise_scale)} the noise scale"
 
 
-def banded(found: Banded) -> str:
+def banded(found: "Banded") -> str:
     """A predicted number with its interval: 0.131 (0.08 – 0.72); without one where it is exact."""
     if number(found.low) == number(found.high):
         return number(found.value)

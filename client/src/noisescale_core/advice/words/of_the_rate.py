@@ -1,8 +1,13 @@
 """What is said of a run's learning rate."""
 
+from typing import TYPE_CHECKING
+
 from noisescale_core.advice.parts.numbers import chance, number, percent, ratio
-from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.estimators.divergence import Divergence
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.parts.parts import RateOff
+
 
 HEADLINE = "Training has diverged"
 NEXT_STEP = (
@@ -51,7 +56,7 @@ def sentence(found: Divergence, *, until_step: int | None) -> str:
     return f"{clause[0].upper()}{clause[1:]}.{until}"
 
 
-def in_short(rate: RateOff) -> str:
+def in_short(rate: "RateOff") -> str:
     """What comes before the batch, in one line.
 
     Args:
@@ -62,7 +67,7 @@ def in_short(rate: RateOff) -> str:
     return f"The best rate is about {ratio(rate.factor)} the present one: the batch comes after it."
 
 
-def change_it(rate: RateOff) -> str:
+def change_it(rate: "RateOff") -> str:
     """What to do about it.
 
     Args:
@@ -73,7 +78,7 @@ def change_it(rate: RateOff) -> str:
     return f"{how}, and look again: the noise scale of the new rate is known after a window."
 
 
-def before_the_batch(rate: RateOff) -> str:
+def before_the_batch(rate: "RateOff") -> str:
     """Why the batch is not judged yet.
 
     Args:
