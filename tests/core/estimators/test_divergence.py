@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale_core.advice.words import of_the_rate
+from noisescale_core.advice.words import of_divergence
 from noisescale_core.estimators.divergence import (
     MIN_GRADIENT_STEPS,
     Divergence,
@@ -48,7 +48,7 @@ def test_a_loss_counts_at_once_and_gradients_alone_after_as_many_steps_as_a_loss
 def test_the_sentence_says_what_since_when_and_until_when_the_noise_scale_is():
     both = Divergence(1_101, loss=True, gradients=True)
 
-    said = of_the_rate.sentence(both, until_step=1_100)
+    said = of_divergence.sentence(both, until_step=1_100)
 
     assert said == "Loss and gradients are not finite since step 1,101. The noise scale is until step 1,100."
-    assert of_the_rate.said(Divergence(3, loss=False, gradients=True)) == "the gradients are not finite since step 3"
+    assert of_divergence.said(Divergence(3, loss=False, gradients=True)) == "the gradients are not finite since step 3"

@@ -2,7 +2,7 @@
 
 from noisescale.guard import Notices
 from noisescale.rows.updates import Update
-from noisescale_core.advice.words import of_the_rate
+from noisescale_core.advice.words import of_divergence
 from noisescale_core.estimators.divergence import (
     Divergence,
     Seen,
@@ -55,5 +55,5 @@ class FiniteWatch:
             return
         found = self.divergence
         if found is not None:
-            said = of_the_rate.sentence(found, until_step=self.estimated_step)
-            self._notices.once("diverged", f"{said} {of_the_rate.NEXT_STEP}")
+            said = of_divergence.sentence(found, until_step=self.estimated_step)
+            self._notices.once("diverged", f"{said} {of_divergence.NEXT_STEP}")

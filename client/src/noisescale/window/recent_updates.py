@@ -11,7 +11,7 @@ from noisescale.notices.explanations import why_no_estimate
 from noisescale.notices.readable import readable, readable_seconds, several
 from noisescale_core.advice.early import Early
 from noisescale_core.advice.parts.reasons import words_of
-from noisescale_core.advice.words import of_the_rate
+from noisescale_core.advice.words import of_divergence
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import RunningSignal
@@ -94,7 +94,7 @@ class NoiseScale:
         """
         if self.divergence is not None:
             until = "" if self.step is None else f"; until step {self.step}: {self._known() or 'not resolved'}"
-            return f"{of_the_rate.said(self.divergence)}{until}"
+            return f"{of_divergence.said(self.divergence)}{until}"
         known, wait = self._known(), None if has_ended else self._wait()
         if known is None:
             yet = "" if has_ended else " yet"

@@ -41,7 +41,7 @@ from noisescale_core.advice.question import NOTHING_ASKED, Question
 from noisescale_core.advice.surer import Surer, surer
 from noisescale_core.advice.verdict import Verdict, cautions
 from noisescale_core.advice.words import of_a_run as wording
-from noisescale_core.advice.words import of_the_rate
+from noisescale_core.advice.words import of_divergence, of_the_rate
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory import prices
 from noisescale_core.theory.expected_cost import Stake, least_expected_cost, stake
@@ -107,7 +107,7 @@ def decide(run: RunSoFar, evidence: Evidence = UNCALIBRATED, asked: Question = N
         DomainError: If the preference or the exchange rate is out of range.
     """
     if run.divergence is not None:
-        return _undecided(of_the_rate.sentence(run.divergence, until_step=run.noise_scale_step))
+        return _undecided(of_divergence.sentence(run.divergence, until_step=run.noise_scale_step))
     worth = worth_of(asked, run)
     if isinstance(worth, Missing):
         return _undecided(worth.text)

@@ -25,7 +25,7 @@ from noisescale_core.advice.parts.parts import (
 from noisescale_core.advice.question import Limits
 from noisescale_core.advice.surer import Surer
 from noisescale_core.advice.words import of_a_run as wording
-from noisescale_core.advice.words import of_a_task, of_the_rate
+from noisescale_core.advice.words import of_a_task, of_divergence, of_the_rate
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.theory.expected_cost import Stake
 
@@ -85,8 +85,8 @@ def diverged(run: RunSoFar, divergence: Divergence) -> Verdict:
         run: As it stands.
         divergence: Since when.
     """
-    reason = of_the_rate.sentence(divergence, until_step=run.noise_scale_step)
-    return Verdict("insufficient_evidence", of_the_rate.HEADLINE, reason, None, of_the_rate.NEXT_STEP)
+    reason = of_divergence.sentence(divergence, until_step=run.noise_scale_step)
+    return Verdict("insufficient_evidence", of_divergence.HEADLINE, reason, None, of_divergence.NEXT_STEP)
 
 
 def infeasible(

@@ -24,7 +24,7 @@ from noisescale_core.advice.learning_rate.rate_coefficients import (
     family_of,
 )
 from noisescale_core.advice.parts.parts import RateOff
-from noisescale_core.advice.words import of_the_rate
+from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.path import Path, PathRatio, Push, Reading, Z, path_ratio
@@ -146,7 +146,7 @@ def rate_verdict(
     if path is None or family is None or known is None or measured is None:
         return _nothing(wording.not_known(optimizer) if known is None else wording.NOT_MEASURED, path, measured)
     if divergence is not None:
-        return _nothing(of_the_rate.sentence(divergence, until_step=None), path, measured)
+        return _nothing(of_divergence.sentence(divergence, until_step=None), path, measured)
     progress = progress_of(path, planned_steps, has_ended=has_ended)
     early = _too_early(path, known, progress, optimizer, planned_steps)
     if early is not None:
