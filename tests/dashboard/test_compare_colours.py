@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 import noisescale_dashboard
-from noisescale_dashboard.figures.parts.categories import OTHER, RUN_COLORS, UNITS, color_of_slot, colors_of_units
-from noisescale_dashboard.figures.parts.theme import DARK, LIGHT, Palette
+from noisescale_dashboard.figures.parts.theme import (
+    DARK,
+    LIGHT,
+    OTHER,
+    RUN_COLORS,
+    UNITS,
+    Palette,
+    color_of_slot,
+    colors_of_units,
+)
 
 ASSETS = Path(noisescale_dashboard.__file__).parent / "assets"
 CSS = (ASSETS / "54-compare.css").read_text()

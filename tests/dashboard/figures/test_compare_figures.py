@@ -22,10 +22,9 @@ from noisescale_dashboard.figures.comparison.noise_scale_by_model_size import no
 from noisescale_dashboard.figures.comparison.noise_scale_ratio import noise_scale_ratio
 from noisescale_dashboard.figures.comparison.runs_side_by_side import Axes, RunMark, runs_side_by_side
 from noisescale_dashboard.figures.comparison.task_order import task_order
-from noisescale_dashboard.figures.parts.categories import RUN_COLORS, color_of_slot
 from noisescale_dashboard.figures.parts.data_table import attached_columns
 from noisescale_dashboard.figures.parts.free_places import Box, Ground
-from noisescale_dashboard.figures.parts.theme import LIGHT
+from noisescale_dashboard.figures.parts.theme import LIGHT, RUN_COLORS, color_of_slot
 
 FOUND = comparison(comparison_json())
 SIZES = model_sizes(model_sizes_json("num_parameters"))

@@ -10,8 +10,7 @@ from fakes_runs import RUNS, FakeRun, groups_json, series_json
 from noisescale_dashboard.answers.advice import recommendation
 from noisescale_dashboard.answers.series import NoiseScaleSeries, groups, noise_scale_series
 from noisescale_dashboard.figures.over_training.efficiency_over_training import efficiency_over_training
-from noisescale_dashboard.figures.over_training.layer_terms import QUANTITIES, of_term
-from noisescale_dashboard.figures.over_training.layers import layer_heat_map, layer_ranking
+from noisescale_dashboard.figures.over_training.layers import QUANTITIES, layer_heat_map, layer_ranking, of_term
 from noisescale_dashboard.figures.over_training.noise_scale_over_training import (
     SeriesView,
     noise_scale_over_training,

@@ -9,9 +9,8 @@ from dash import html
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_comments import NAMES
+from noisescale_dashboard import comments
 from noisescale_dashboard.answers.comments import Comment, Comments
-from noisescale_dashboard.comments import callbacks as comments
-from noisescale_dashboard.comments import card
 
 LIST = "run-comments-box.hidden"
 
@@ -111,7 +110,7 @@ async def test_an_outage_makes_nobody_a_guest(callbacks: Callbacks, fake_api: Fa
 
 
 def test_viewers_see_comments_and_change_none() -> None:
-    words = str(card.listed(said("mine", is_own=True), writes=False, deletes=False))
+    words = str(comments.listed(said("mine", is_own=True), writes=False, deletes=False))
 
     assert "mine" in words
     assert "data-comment-edit" not in words
@@ -119,15 +118,15 @@ def test_viewers_see_comments_and_change_none() -> None:
 
 
 def test_admins_delete_others_words_and_change_none() -> None:
-    words = str(card.listed(said("theirs"), writes=True, deletes=True))
+    words = str(comments.listed(said("theirs"), writes=True, deletes=True))
 
     assert "data-comment-delete" in words
     assert "data-comment-edit" not in words
 
 
 def test_what_is_left_out_of_a_long_list_is_counted() -> None:
-    assert "12 older ones" in str(card.listed(said("a", total=13), writes=True, deletes=True))
-    assert card.NONE_YET in str(card.listed(said(), writes=True, deletes=True))
+    assert "12 older ones" in str(comments.listed(said("a", total=13), writes=True, deletes=True))
+    assert comments.NONE_YET in str(comments.listed(said(), writes=True, deletes=True))
 
 
 @pytest.mark.parametrize(
@@ -139,13 +138,13 @@ def test_what_is_left_out_of_a_long_list_is_counted() -> None:
     ],
 )
 def test_mentions_are_marked_where_the_server_finds_them(text: str, marked: list[str]) -> None:
-    parts = card.with_mentions(text, ["Ada", "Ada Lovelace"])
+    parts = comments.with_mentions(text, ["Ada", "Ada Lovelace"])
 
     assert [part.children for part in parts if isinstance(part, html.Span)] == marked
     assert "".join(part.children if isinstance(part, html.Span) else str(part) for part in parts) == text
 
 
 def test_what_becomes_of_a_mention_is_said() -> None:
-    assert card.SHOWN_ALONE in str(card.names_offered(["Ada"], are_sent=False))
-    assert card.SENT in str(card.names_offered(["Ada"], are_sent=True))
-    assert card.names_offered([], are_sent=True) == []
+    assert comments.SHOWN_ALONE in str(comments.names_offered(["Ada"], are_sent=False))
+    assert comments.SENT in str(comments.names_offered(["Ada"], are_sent=True))
+    assert comments.names_offered([], are_sent=True) == []

@@ -7,8 +7,7 @@ from typing import Any
 from fakes_cost import growth_json, leaderboard_json, search_cost_json, submissions_json, time_json
 from noisescale_dashboard.answers.cost import board, compute_growth, search_cost, time_of_run
 from noisescale_dashboard.cost import page, tables
-from noisescale_dashboard.figures.cost.boards import records_over_time, time_against_money
-from noisescale_dashboard.figures.cost.compute_over_time import compute_over_time
+from noisescale_dashboard.figures.cost import compute_over_time, records_over_time, time_against_money
 from noisescale_dashboard.figures.parts.data_table import attached_columns
 from noisescale_dashboard.run import time as run_time
 from noisescale_dashboard.sweeps import search

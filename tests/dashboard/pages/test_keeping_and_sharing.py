@@ -3,7 +3,7 @@
 from dashboard_callbacks import Callbacks
 from fakes_access import LINK_ADDRESS
 from fakes_api import FakeApi
-from noisescale_dashboard.answers.keeping import Keeping
+from noisescale_dashboard.answers.projects import Keeping
 from noisescale_dashboard.run import sharing
 from noisescale_dashboard.settings import keeping
 

@@ -15,7 +15,7 @@ from fakes_api import FakeApi
 from fakes_runs import RUNS, run_json
 from noisescale_dashboard.answers.common import run
 from noisescale_dashboard.app import page_at
-from noisescale_dashboard.figures.ideas.gradient_arrows import batch_gradients
+from noisescale_dashboard.figures.gradient_arrows import batch_gradients
 from noisescale_dashboard.learn import example as examples
 from noisescale_dashboard.learn import page as learn
 from noisescale_dashboard.serving.settings import DashboardSettings

@@ -1,7 +1,7 @@
 """The ledger as strips: where the gaps lie, and the words for them."""
 
 from noisescale_dashboard.answers.series import LostRange, Stream
-from noisescale_dashboard.run.ledger_strip import MAX_GAPS, MAX_STREAMS, segments, strips, verdict
+from noisescale_dashboard.run.records import MAX_GAPS, MAX_STREAMS, segments, strips, verdict
 
 ENDED = "2026-11-20T12:00:00Z"
 

@@ -7,7 +7,7 @@ import pytest
 
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
-from noisescale_dashboard.answers.defaults import ProjectDefaults
+from noisescale_dashboard.answers.projects import ProjectDefaults
 from noisescale_dashboard.settings import defaults as settings_defaults
 
 FORM = {

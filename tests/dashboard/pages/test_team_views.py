@@ -7,7 +7,7 @@ import pytest
 
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
-from noisescale_dashboard.answers.views import SharedView
+from noisescale_dashboard.answers.projects import SharedView
 from noisescale_dashboard.shell import team_views
 from realistic_runs import realistic_runs
 

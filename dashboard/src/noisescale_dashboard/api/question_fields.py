@@ -6,7 +6,9 @@ One line a field; the Run page's form, the Planner's fields, both addresses and 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from noisescale_dashboard.api.transport import Query
 
 Group = Literal["price", "limit", "spot"]
 Fold = Literal["main", "machines", "spot", "worth", "more"]
@@ -145,3 +147,22 @@ def for_scripts() -> str:
             "planner": {fold: list(on_planner(fold)) for fold in ("main", "machines", "spot", "worth", "more")},
         }
     )
+
+
+# The preference between examples and steps, as the API is asked for it.
+
+PREFERENCES = (0.001, 0.999)
+"""The ends themselves would ask for a batch of nothing or of everything."""
+BALANCED = 0.5
+"""Where the slider stands before anybody moves it."""
+
+STATED_PRICES = tuple(one.asks for one in FIELDS if one.group == "price")
+"""What says a step's worth instead of the preference; the API refuses two at once."""
+
+
+def question(preference: float, limits: Query) -> dict[str, Any]:
+    """The words of a query for a preference, inside limits."""
+    low, high = PREFERENCES
+    # a slider that nobody moved states no price: the answer is then that of the run's row, and asks for one
+    is_silent = preference == BALANCED or any(limits.get(name) is not None for name in STATED_PRICES)
+    return {"preference": None if is_silent else min(max(preference, low), high), **limits}

@@ -8,16 +8,16 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from noisescale_dashboard import baseline
 from noisescale_dashboard.answers.common import Interval, Run
 from noisescale_dashboard.answers.comparisons import ComparedRuns
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem
-from noisescale_dashboard.baseline import pin
 from noisescale_dashboard.compare import ratios as compare_ratios
 from noisescale_dashboard.compare import words as compare_sentences
 from noisescale_dashboard.figures.comparison import noise_scale_ratio, runs_side_by_side
 from noisescale_dashboard.figures.comparison.runs_side_by_side import Axes, RunMark
-from noisescale_dashboard.figures.parts.categories import RUN_COLORS
+from noisescale_dashboard.figures.parts.theme import RUN_COLORS
 from noisescale_dashboard.shell.explained import Child, aria
 from noisescale_dashboard.shell.parts import card, decision_label, figure_box, link, note, status_dot
 from noisescale_dashboard.words.names import told_apart
@@ -316,7 +316,7 @@ def table(chosen: Chosen, *, narrow: bool) -> html.Table:
 
 
 def _name(run: Run, name: str, slot: int | None) -> list[Child]:
-    mark = [pin.mark()] if run.is_baseline else []
+    mark = [baseline.mark()] if run.is_baseline else []
     return [swatch(slot), status_dot(run), link(name[:120], f"/runs/{run.id}", title=run.name), *mark]
 
 

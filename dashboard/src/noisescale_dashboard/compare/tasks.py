@@ -10,8 +10,7 @@ from noisescale_dashboard.answers.comparisons import Comparison, Rung, TaskOrder
 from noisescale_dashboard.compare import words as compare_sentences
 from noisescale_dashboard.figures.comparison import noise_scale_against_critical_batch as scatter
 from noisescale_dashboard.figures.comparison import task_order
-from noisescale_dashboard.figures.parts.categories import UNITS, colors_of_units
-from noisescale_dashboard.figures.parts.theme import LIGHT
+from noisescale_dashboard.figures.parts.theme import LIGHT, UNITS, colors_of_units
 from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.shell.parts import card, figure_box, link, note
 

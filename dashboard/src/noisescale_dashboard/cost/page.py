@@ -14,7 +14,7 @@ from noisescale_dashboard.answers.cost import Board, ComputeGrowth
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.cost import tables
-from noisescale_dashboard.figures.cost import boards, compute_over_time
+from noisescale_dashboard.figures import cost
 from noisescale_dashboard.shell import shell, states
 from noisescale_dashboard.shell.explained import Child, Children, aria
 from noisescale_dashboard.shell.parts import card, figure_box
@@ -56,7 +56,7 @@ NOT_DRAWN = (no_update, no_update, no_update)
 def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
     """The page before its first data; nothing on it changes by itself."""
     del refresh_seconds
-    height = boards.NARROW_HEIGHT if narrow else boards.HEIGHT
+    height = cost.NARROW_HEIGHT if narrow else cost.HEIGHT
     tabs = dmc.SegmentedControl(
         id="cost-tab",
         data=[{"value": value, "label": label} for value, label in TABS],
@@ -231,8 +231,8 @@ def of_board(board: Board, *, narrow: bool, is_own: bool) -> tuple[Any, ...]:
     if not board.rows:
         return _nothing(empty_words(board), has_form=is_own)
     drawn = {
-        "money-figure": boards.time_against_money(board, narrow=narrow),
-        "records-figure": boards.records_over_time(board, narrow=narrow),
+        "money-figure": cost.time_against_money(board, narrow=narrow),
+        "records-figure": cost.records_over_time(board, narrow=narrow),
     }
     source = board.source or " ".join(board.assumptions)
     return (
@@ -302,7 +302,7 @@ def of_growth(found: ComputeGrowth, *, narrow: bool) -> tuple[Any, ...]:
     if not found.runs:
         said = "No run's compute is known yet: add num_parameters to a run's config, or say its devices."
         return _nothing(said, has_form=False)
-    drawn = {"growth-figure": compute_over_time.compute_over_time(found, narrow=narrow)}
+    drawn = {"growth-figure": cost.compute_over_time(found, narrow=narrow)}
     return (
         drawn,
         growth_sentence(found),

@@ -9,7 +9,7 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard.answers.series import NoiseScaleSeries
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
-from noisescale_dashboard.figures.ideas import gradient_arrows
+from noisescale_dashboard.figures import gradient_arrows
 from noisescale_dashboard.figures.over_training import noise_scale_over_training
 from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView
 from noisescale_dashboard.figures.planning import trade_off_position

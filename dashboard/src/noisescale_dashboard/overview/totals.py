@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisescale_dashboard.api.client import ApiClient
-from noisescale_dashboard.api.questions.preference import BALANCED
+from noisescale_dashboard.api.question_fields import BALANCED
 from noisescale_dashboard.words.decisions import KEPT, LIKELY
 
 OF_A_PAGE = ("sort", "limit")

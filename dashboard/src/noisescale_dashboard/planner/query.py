@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisescale_dashboard.api.question_fields import Fold, on_planner
-from noisescale_dashboard.api.questions.preference import BALANCED, PREFERENCES
+from noisescale_dashboard.api.question_fields import BALANCED, PREFERENCES, Fold, on_planner
 from noisescale_dashboard.api.transport import ApiProblem
 
 ROWS_PER_DOUBLING = 2

@@ -13,7 +13,6 @@ from noisescale_dashboard.answers.common import Run
 from noisescale_dashboard.answers.series import Metric, NoiseScaleSeries
 from noisescale_dashboard.figures.over_training import (
     efficiency_over_training,
-    logged_metrics,
     loss_over_training,
     noise_scale_over_training,
     signal_and_noise,
@@ -308,5 +307,5 @@ def terms_footer(series: NoiseScaleSeries, look: SeriesView) -> str | None:
 def loss_subtitle(series: NoiseScaleSeries, metrics: Sequence[Metric]) -> str:
     """Scale, envelope and other losses of the loss figure."""
     scale = ", log" if loss_over_training.is_log(series, metrics) else ""
-    dots = " · dots: logged" if logged_metrics.losses(metrics) else ""
+    dots = " · dots: logged" if loss_over_training.losses(metrics) else ""
     return f"Training loss{scale} · faint: min–max{dots}"

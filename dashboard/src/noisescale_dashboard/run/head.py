@@ -7,7 +7,7 @@ from dash import html
 from noisescale_dashboard.answers.advice import Waste
 from noisescale_dashboard.answers.common import Interval, Run
 from noisescale_dashboard.answers.series import NoiseScaleSeries
-from noisescale_dashboard.baseline.pin import BASELINE
+from noisescale_dashboard.baseline import BASELINE
 from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.shell.parts import fact, icon, note, status_dot
 from noisescale_dashboard.words import sentences

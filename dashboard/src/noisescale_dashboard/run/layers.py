@@ -11,7 +11,7 @@ from noisescale_dashboard.answers.series import Group
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures.over_training import layers
-from noisescale_dashboard.figures.over_training.layer_terms import NOISE_SCALE, QUANTITIES, LayerQuantity, of_term
+from noisescale_dashboard.figures.over_training.layers import NOISE_SCALE, QUANTITIES, LayerQuantity, of_term
 from noisescale_dashboard.figures.parts import axes
 from noisescale_dashboard.shell import shell
 from noisescale_dashboard.shell.explained import aria

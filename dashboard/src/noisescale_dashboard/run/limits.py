@@ -10,9 +10,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, html
 from noisescale_dashboard.answers.advice import Recommendation
 from noisescale_dashboard.answers.plans import Limit
 from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.api.question_fields import BALANCED, on_run
 from noisescale_dashboard.api.question_fields import FIELDS as QUESTION_FIELDS
-from noisescale_dashboard.api.question_fields import on_run
-from noisescale_dashboard.api.questions.preference import BALANCED
 from noisescale_dashboard.api.transport import ApiProblem
 from noisescale_dashboard.planner.query import FIELDS as PLANNER_FIELDS
 from noisescale_dashboard.planner.query import SPOT as PLANNER_SPOT

@@ -7,12 +7,10 @@ import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
+from noisescale_dashboard import baseline, comments
 from noisescale_dashboard.answers.common import Run
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
-from noisescale_dashboard.baseline import pin
-from noisescale_dashboard.comments import callbacks as comments
-from noisescale_dashboard.comments import card as comments_card
 from noisescale_dashboard.figures.over_training import noise_scale_over_training
 from noisescale_dashboard.run import beside as run_beside
 from noisescale_dashboard.run import figures as run_figures
@@ -84,7 +82,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
                     html.Div(
                         [
                             *run_remarks.form(run_id),
-                            *pin.button(),
+                            *baseline.button(),
                             report_address.link("run-report"),
                             run_sharing.menu(),
                         ],
@@ -107,7 +105,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
                 ],
                 id="run-parts",
             ),
-            comments_card.layout(),
+            comments.layout(),
             html.Div(id="run-moment-words", className="pinned", role="status"),
             html.Div(id="run-announcement", className="sr-only", role="status"),
         ],

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from dash import html
 
-from noisescale_dashboard.api.questions.preference import BALANCED
+from noisescale_dashboard.api.question_fields import BALANCED
 from noisescale_dashboard.api.transport import ApiProblem
 from noisescale_dashboard.run import limits as plan_limits
 from noisescale_dashboard.shell.parts import icon

@@ -6,7 +6,7 @@ import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, html
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.answers.keeping import RunLink
+from noisescale_dashboard.answers.projects import RunLink
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, is_own_site, visitor_headers
 from noisescale_dashboard.shell.explained import Child

@@ -8,9 +8,9 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
+from noisescale_dashboard import baseline
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, is_own_site, visitor_headers
-from noisescale_dashboard.baseline import pin
 from noisescale_dashboard.shell import shell
 from noisescale_dashboard.shell.explained import aria
 from noisescale_dashboard.shell.parts import icon
@@ -142,7 +142,7 @@ def _register_bar(app: Dash) -> None:
             compare_address(chosen),
             # a project has one
             len(chosen) != 1,
-            pin.words(is_baseline=len(chosen) == 1 and bool(chosen[0].get("baseline"))),
+            baseline.words(is_baseline=len(chosen) == 1 and bool(chosen[0].get("baseline"))),
         )
 
     @app.callback(
@@ -169,7 +169,7 @@ def _register_pin(app: Dash, api: ApiClient) -> None:
             raise PreventUpdate
         row = rows[0]
         return {
-            "words": await pin.pinned(
+            "words": await baseline.pinned(
                 api,
                 visitor_headers(ctx.headers),
                 str(row.get("project", "")),

@@ -9,7 +9,7 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.answers.common import Decision, Run
 from noisescale_dashboard.api.client import ApiClient
-from noisescale_dashboard.api.questions.preference import BALANCED
+from noisescale_dashboard.api.question_fields import BALANCED
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.runs import view as runs_view
 from noisescale_dashboard.shell import shell

@@ -9,7 +9,7 @@ import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.answers.alerts import AlertEvent, AlertRule, Alerts
+from noisescale_dashboard.answers.projects import AlertEvent, AlertRule, Alerts
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.shell.explained import Child

@@ -7,7 +7,7 @@ import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.answers.defaults import ProjectDefaults
+from noisescale_dashboard.answers.projects import ProjectDefaults
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.shell.explained import Child

@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.answers.views import SharedView
+from noisescale_dashboard.answers.projects import SharedView
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, is_own_site, visitor_headers
 from noisescale_dashboard.shell.explained import Child, aria

@@ -6,8 +6,8 @@ from noisescale_dashboard.answers import advice
 from noisescale_dashboard.answers import comparisons as compare_answers
 from noisescale_dashboard.answers import cost as cost_answers
 from noisescale_dashboard.answers import plans as planner_answers
+from noisescale_dashboard.api.question_fields import question
 from noisescale_dashboard.api.questions.asking import API, Questions, checked_id
-from noisescale_dashboard.api.questions.preference import question
 from noisescale_dashboard.api.transport import Query
 
 

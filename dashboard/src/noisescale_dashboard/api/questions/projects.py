@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from noisescale_dashboard.answers import alerts as alert_answers
 from noisescale_dashboard.answers import comments as comment_answers
-from noisescale_dashboard.answers import defaults as default_answers
-from noisescale_dashboard.answers import keeping as keeping_answers
-from noisescale_dashboard.answers import views as view_answers
+from noisescale_dashboard.answers import projects as project_answers
 from noisescale_dashboard.api.questions.asking import API, Questions, checked_id
 from noisescale_dashboard.api.transport import ApiProblem
 
@@ -16,38 +13,38 @@ from noisescale_dashboard.api.transport import ApiProblem
 class ProjectQuestions(Questions):
     """A project's settings, alerts and shared views."""
 
-    async def project_defaults(self, visitor: Mapping[str, str], project: str) -> default_answers.ProjectDefaults:
+    async def project_defaults(self, visitor: Mapping[str, str], project: str) -> project_answers.ProjectDefaults:
         """What the project assumes of prices."""
         path = f"{API}/projects/{quote(project, safe='')}/defaults"
-        return default_answers.project_defaults(await self._api.get(visitor, path))
+        return project_answers.project_defaults(await self._api.get(visitor, path))
 
     async def set_project_defaults(
         self, visitor: Mapping[str, str], project: str, fields: Mapping[str, Any]
-    ) -> default_answers.ProjectDefaults:
+    ) -> project_answers.ProjectDefaults:
         """Let the project assume exactly this."""
         path = f"{API}/projects/{quote(project, safe='')}/defaults"
-        return default_answers.project_defaults(await self._api.send("PUT", visitor, path, dict(fields)))
+        return project_answers.project_defaults(await self._api.send("PUT", visitor, path, dict(fields)))
 
-    async def keeping(self, visitor: Mapping[str, str], project: str) -> keeping_answers.Keeping:
+    async def keeping(self, visitor: Mapping[str, str], project: str) -> project_answers.Keeping:
         """How the project is kept and shared."""
         path = f"{API}/projects/{quote(project, safe='')}"
         retention = await self._api.get(visitor, f"{path}/retention")
-        return keeping_answers.keeping(retention, await self._api.get(visitor, f"{path}/public"))
+        return project_answers.keeping(retention, await self._api.get(visitor, f"{path}/public"))
 
     async def keep(
         self, visitor: Mapping[str, str], project: str, *, days: float | str | None, is_public: bool
-    ) -> keeping_answers.Keeping:
+    ) -> project_answers.Keeping:
         """Let the project be kept and shared so."""
         path = f"{API}/projects/{quote(project, safe='')}"
         retention = await self._api.send("PUT", visitor, f"{path}/retention", {"fold_after_days": days})
         public = await self._api.send("PUT", visitor, f"{path}/public", {"is_public": is_public})
-        return keeping_answers.keeping(retention, public)
+        return project_answers.keeping(retention, public)
 
-    async def alerts(self, visitor: Mapping[str, str], project: str) -> alert_answers.Alerts:
+    async def alerts(self, visitor: Mapping[str, str], project: str) -> project_answers.Alerts:
         """Rules, receivers and newest events of a project."""
         at = _alerts(project)
         found = [await self._api.get(visitor, f"{at}/{name}") for name in ("rules", "receivers", "events")]
-        return alert_answers.alerts(*found)
+        return project_answers.alerts(*found)
 
     async def alert_dry_run(self, visitor: Mapping[str, str], project: str, rule: Mapping[str, Any]) -> str:
         """What a rule would have told of last week, as a sentence."""
@@ -58,7 +55,7 @@ class ProjectQuestions(Questions):
         """Watch for something in a project."""
         await self._api.send("POST", visitor, f"{_alerts(project)}/rules", dict(rule))
 
-    async def alert_rule(self, visitor: Mapping[str, str], project: str, rule_id: str) -> alert_answers.AlertRule:
+    async def alert_rule(self, visitor: Mapping[str, str], project: str, rule_id: str) -> project_answers.AlertRule:
         """One of the project's rules.
 
         Raises:
@@ -112,9 +109,9 @@ class ProjectQuestions(Questions):
         """Let the project have no baseline."""
         await self._api.send("DELETE", visitor, _baseline(project), None)
 
-    async def shared_views(self, visitor: Mapping[str, str], project: str) -> tuple[view_answers.SharedView, ...]:
+    async def shared_views(self, visitor: Mapping[str, str], project: str) -> tuple[project_answers.SharedView, ...]:
         """The views that a project's team shares, by name."""
-        return view_answers.shared_views(await self._api.get(visitor, _views(project)))
+        return project_answers.shared_views(await self._api.get(visitor, _views(project)))
 
     async def share_view(self, visitor: Mapping[str, str], project: str, **fields: str) -> None:
         """Share what a page shows: `name`, `page`, `query`."""

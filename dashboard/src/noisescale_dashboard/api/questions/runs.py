@@ -8,12 +8,12 @@ from noisescale_dashboard.answers import advice
 from noisescale_dashboard.answers import comments as comment_answers
 from noisescale_dashboard.answers import common as answers
 from noisescale_dashboard.answers import cost as cost_answers
-from noisescale_dashboard.answers import keeping as keeping_answers
 from noisescale_dashboard.answers import laws as law_answers
+from noisescale_dashboard.answers import projects as project_answers
 from noisescale_dashboard.answers import rates as rate_answers
 from noisescale_dashboard.answers import series as series_answers
+from noisescale_dashboard.api.question_fields import question
 from noisescale_dashboard.api.questions.asking import API, Questions, checked_id, run_path
-from noisescale_dashboard.api.questions.preference import question
 from noisescale_dashboard.api.transport import ApiProblem, Query
 
 SPARKLINES_AT_ONCE = 20
@@ -130,16 +130,16 @@ class RunQuestions(Questions):
         path = f"{run_path(run_id)}/comments/{checked_id(comment_id, 'comment')}"
         await self._api.send("DELETE", visitor, path, None)
 
-    async def make_run_link(self, visitor: Mapping[str, str], run_id: str, hours: str) -> keeping_answers.RunLink:
+    async def make_run_link(self, visitor: Mapping[str, str], run_id: str, hours: str) -> project_answers.RunLink:
         """A link that shows the run alone for so many hours."""
         path = f"{API}/runs/{quote(run_id, safe='')}/links"
         body = {"hours": int(hours) if hours.isdecimal() and hours.isascii() else hours}
-        return keeping_answers.run_link(await self._api.send("POST", visitor, path, body))
+        return project_answers.run_link(await self._api.send("POST", visitor, path, body))
 
     async def end_run_links(self, visitor: Mapping[str, str], run_id: str) -> int:
         """How many links of the run have ended: all there were."""
         path = f"{API}/runs/{quote(run_id, safe='')}/links"
-        links = [keeping_answers.run_link(one) for one in (await self._api.get(visitor, path))["links"]]
+        links = [project_answers.run_link(one) for one in (await self._api.get(visitor, path))["links"]]
         for link in links:
             await self._api.send("DELETE", visitor, f"{path}/{link.id}", None)
         return len(links)

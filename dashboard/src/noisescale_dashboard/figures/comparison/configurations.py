@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from noisescale_dashboard.figures.parts import labels
-from noisescale_dashboard.figures.parts.categories import OTHER
 from noisescale_dashboard.figures.parts.data_table import attach_table
-from noisescale_dashboard.figures.parts.theme import FONT, LIGHT, blank_figure
+from noisescale_dashboard.figures.parts.theme import FONT, LIGHT, OTHER, blank_figure
 from noisescale_dashboard.words import decisions
 from noisescale_dashboard.words.number_format import count, rate, si
 

@@ -14,11 +14,17 @@ from noisescale_dashboard.answers.common import Interval
 from noisescale_dashboard.answers.comparisons import ComparedTask, Comparison, PublishedCriticalBatch, PublishedTask
 from noisescale_dashboard.figures.comparison.task_order import short_name
 from noisescale_dashboard.figures.parts import free_places, marks
-from noisescale_dashboard.figures.parts.categories import colors_of_units
 from noisescale_dashboard.figures.parts.data_table import attach_table
 from noisescale_dashboard.figures.parts.free_places import Box, Ground
 from noisescale_dashboard.figures.parts.labels import plain, write_x_title
-from noisescale_dashboard.figures.parts.theme import FONT, LIGHT, TRANSPARENT, blank_figure, translucent
+from noisescale_dashboard.figures.parts.theme import (
+    FONT,
+    LIGHT,
+    TRANSPARENT,
+    blank_figure,
+    colors_of_units,
+    translucent,
+)
 from noisescale_dashboard.words.number_format import exactly, ratio, si, significant, span
 
 HEIGHT, NARROW_HEIGHT = 800, 372

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 from noisescale_dashboard.answers.laws import Forecast
 from noisescale_dashboard.figures.parts import axes, labels, marks
 from noisescale_dashboard.figures.parts.data_table import attach_table
-from noisescale_dashboard.figures.parts.fitted_law import add_law
+from noisescale_dashboard.figures.parts.marks import add_law
 from noisescale_dashboard.figures.parts.theme import FONT, LIGHT, blank_figure, translucent
 from noisescale_dashboard.words.number_format import exactly, significant, span
 

@@ -8,9 +8,8 @@ import plotly.graph_objects as go
 from noisescale_dashboard.answers.common import UNKNOWN, Interval, Numbers
 from noisescale_dashboard.answers.comparisons import AlignedPoints, AlignedRun, ComparedRuns
 from noisescale_dashboard.figures.parts import axes, labels, marks
-from noisescale_dashboard.figures.parts.categories import color_of_slot
 from noisescale_dashboard.figures.parts.data_table import attach_table
-from noisescale_dashboard.figures.parts.theme import blank_figure, translucent
+from noisescale_dashboard.figures.parts.theme import blank_figure, color_of_slot, translucent
 from noisescale_dashboard.words.number_format import count, share, significant, span
 
 HEIGHT, NARROW_HEIGHT = 412, 320

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import plotly.graph_objects as go
 
 from noisescale_dashboard.answers.comparisons import Rung, TaskOrder
-from noisescale_dashboard.figures.parts.categories import OTHER
 from noisescale_dashboard.figures.parts.data_table import attach_table
 from noisescale_dashboard.figures.parts.labels import plain
-from noisescale_dashboard.figures.parts.theme import FONT, LIGHT, blank_figure, translucent
+from noisescale_dashboard.figures.parts.theme import FONT, LIGHT, OTHER, blank_figure, translucent
 from noisescale_dashboard.words.number_format import si
 
 ROW_PIXELS, TOP, BOTTOM = 19, 2, 24

@@ -1,18 +1,79 @@
 """The training loss with the smallest and largest value of each point's steps, and losses logged beside it."""
 
+import bisect
 import math
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers.series import Metric, NoiseScaleSeries
-from noisescale_dashboard.figures.over_training import logged_metrics
+from noisescale_dashboard.answers.series import Metric, NoiseScaleSeries, Points
 from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView
 from noisescale_dashboard.figures.parts import axes, labels, marks
-from noisescale_dashboard.figures.parts.data_table import attach_table
-from noisescale_dashboard.figures.parts.series_tables import loss_columns
+from noisescale_dashboard.figures.parts.data_table import attach_table, loss_columns
 from noisescale_dashboard.figures.parts.theme import LIGHT, blank_figure
 from noisescale_dashboard.words.number_format import significant, span
+
+# Metrics that were logged beside the gradients, drawn over training as points on a thin line.
+
+SYMBOLS = ("circle", "diamond", "triangle-up", "square")
+"""One a metric; more metrics than these are not drawn into one figure."""
+MAX_DOTS = 60
+"""More points than this would run into each other: the line alone is drawn."""
+NAME_LIMIT = 14
+
+
+def losses(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    """Those that may stand beside the training loss: their name holds "loss". At most one a symbol."""
+    found = [m for m in metrics if "loss" in m.name.lower() and m.last is not None]
+    return tuple(found[: len(SYMBOLS)])
+
+
+def positions(metric: Metric, points: Points, along: axes.Progress) -> list[float | None]:
+    """Where on the axis `along` each value stands; None where that is not known.
+
+    Steps and times are the metric's own. Units seen are those of the series at the metric's step, between two points on
+    a straight line; before its first and after its last point they are unknown.
+    """
+    if along.kind == "time":
+        return [along.place(t) for t in metric.wall_time]
+    if along.kind == "units":
+        return [_between(step, points.step, along.at) for step in metric.step]
+    return [float(step) for step in metric.step]
+
+
+def _between(step: int, steps: Sequence[int], at: Sequence[float | None]) -> float | None:
+    after = bisect.bisect_left(steps, step)
+    if after == len(steps) or (after == 0 and steps[0] != step):
+        return None
+    if steps[after] == step:
+        return at[after]
+    left, right = at[after - 1], at[after]
+    if left is None or right is None:
+        return None
+    return left + (right - left) * (step - steps[after - 1]) / (steps[after] - steps[after - 1])
+
+
+def add_metrics(figure: go.Figure, metrics: Sequence[Metric], points: Points, along: axes.Progress) -> None:
+    """Draw `metrics`, each with a symbol of its own."""
+    for metric, symbol in zip(metrics, SYMBOLS, strict=False):
+        figure.add_scatter(
+            x=positions(metric, points, along), y=metric.value, name=f"metric {labels.plain(metric.name)}",
+            mode="lines+markers" if len(metric.step) <= MAX_DOTS else "lines", cliponaxis=False,
+            line={"color": LIGHT.text_1, "width": 1},
+            marker={"color": LIGHT.text_1, "size": 6, "symbol": symbol, "line": {"width": 1, "color": LIGHT.panel}},
+            customdata=[[labels.plain(metric.name, 24), significant(value, 4)] for value in metric.value],
+            hovertemplate="%{customdata[0]} <b>%{customdata[1]}</b><extra></extra>",
+        )  # fmt: skip
+
+
+def end_labels(metrics: Sequence[Metric]) -> list[labels.EndLabel]:
+    """Last value and name of each."""
+    return [
+        labels.EndLabel(last[1], f"<b>{significant(last[1], 4)}</b>", LIGHT.text_1, labels.plain(name, NAME_LIMIT))
+        for name, last in ((metric.name, metric.last) for metric in metrics)
+        if last is not None
+    ]
+
 
 HEIGHT = 232
 RIGHT = 56
@@ -20,7 +81,7 @@ RIGHT = 56
 
 def loss_over_training(series: NoiseScaleSeries, view: SeriesView, metrics: Sequence[Metric] = ()) -> go.Figure:
     """The loss over `view.kind`, with those `metrics` that are losses; against loss itself it is drawn over steps."""
-    points, logged = series.points, logged_metrics.losses(metrics)
+    points, logged = series.points, losses(metrics)
     kind = "step" if view.kind == "loss" else view.kind
     along = axes.progress(points, kind, unit=view.unit, units_per_example=series.units_per_example)
     ends = _end_labels(series, logged)
@@ -32,7 +93,7 @@ def loss_over_training(series: NoiseScaleSeries, view: SeriesView, metrics: Sequ
         figure, along.at, points.loss_min, points.loss_max, LIGHT.text_3, marks.ENVELOPE_OPACITY, name="min–max"
     )
     _add_loss(figure, series, along)
-    logged_metrics.add_metrics(figure, logged, points, along)
+    add_metrics(figure, logged, points, along)
     labels.write_end_labels(figure, ends, low=low, high=high, is_log=is_log(series, logged))
     labels.write_x_title(figure, along.title)
     attach_table(figure, loss_columns(series, logged))
@@ -41,7 +102,7 @@ def loss_over_training(series: NoiseScaleSeries, view: SeriesView, metrics: Sequ
 
 def is_log(series: NoiseScaleSeries, metrics: Sequence[Metric] = ()) -> bool:
     """Whether the losses span more than one decade, so that their axis is logarithmic."""
-    known = _known(series.points.loss, *(metric.value for metric in logged_metrics.losses(metrics)))
+    known = _known(series.points.loss, *(metric.value for metric in losses(metrics)))
     return bool(known) and min(known) > 0 and max(known) / min(known) > 10
 
 
@@ -84,7 +145,7 @@ def _linear_range(known: list[float]) -> tuple[float, float]:
 
 def _end_labels(series: NoiseScaleSeries, logged: Sequence[Metric]) -> list[labels.EndLabel]:
     last = next((v for v in reversed(series.points.loss) if v is not None), None)
-    beside = logged_metrics.end_labels(logged)
+    beside = end_labels(logged)
     if last is None:
         return beside
     # the name is needed only where another loss stands beside it

@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 from noisescale_dashboard.answers.common import Interval
 from noisescale_dashboard.answers.series import Event, NoiseScaleSeries, Points
 from noisescale_dashboard.figures.parts import axes, labels, marks
-from noisescale_dashboard.figures.parts.data_table import attach_table
-from noisescale_dashboard.figures.parts.series_tables import noise_scale_columns
+from noisescale_dashboard.figures.parts.data_table import attach_table, noise_scale_columns
 from noisescale_dashboard.figures.parts.theme import LIGHT, blank_figure, translucent
 from noisescale_dashboard.words.number_format import count, rate, si, significant, span
 

@@ -6,8 +6,7 @@ from noisescale_dashboard.answers.common import Numbers
 from noisescale_dashboard.answers.series import NoiseScaleSeries
 from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView
 from noisescale_dashboard.figures.parts import axes, labels, marks
-from noisescale_dashboard.figures.parts.data_table import attach_table
-from noisescale_dashboard.figures.parts.series_tables import term_columns
+from noisescale_dashboard.figures.parts.data_table import attach_table, term_columns
 from noisescale_dashboard.figures.parts.theme import LIGHT, blank_figure
 from noisescale_dashboard.words.number_format import significant
 

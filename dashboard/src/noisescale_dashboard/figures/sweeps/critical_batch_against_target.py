@@ -8,7 +8,7 @@ from noisescale_dashboard.answers.laws import LawPoint
 from noisescale_dashboard.answers.sweeps import TargetFit
 from noisescale_dashboard.figures.parts import axes, labels, marks
 from noisescale_dashboard.figures.parts.data_table import attach_table
-from noisescale_dashboard.figures.parts.fitted_law import add_law
+from noisescale_dashboard.figures.parts.marks import add_law
 from noisescale_dashboard.figures.parts.theme import LIGHT, blank_figure
 from noisescale_dashboard.words.number_format import exactly, significant, span
 

@@ -15,9 +15,6 @@ from typing import Any, Literal
 from noisescale_server.analysis.comparison.comparison import Statistics, statistics
 from noisescale_server.analysis.comparison.task_order import Rung, TaskOrder, task_order
 
-# The published noise scales and critical batches of tasks, to stand beside one's own.
-# Source: McCandlish et al. 2018, arXiv:1812.06162, Table 1, as it ships among the reference values.
-
 SHARED_FIELDS = frozenset({"task", "quantity", "value", "unit", "source", "source_address", "evidence", "note", "kind"})
 
 
@@ -73,7 +70,10 @@ def _from_row(row: dict[str, Any]) -> ReferenceValue:
     return ReferenceValue(**shared, details=details)
 
 
-# The published tasks, and the published comparison, computed by the same code as one's own.
+# The published noise scales and critical batches of tasks, to stand beside one's own, and their comparison, computed by
+# the same code as one's own.
+#
+# Source: McCandlish et al. 2018, arXiv:1812.06162, Table 1, as it ships among the reference values.
 
 NOISE_SCALE = "simple_noise_scale_average"
 NOISE_SCALE_AT_START = "simple_noise_scale_start"

@@ -1,1 +1,0 @@
-"""The run that others of a project are compared to."""

@@ -1,1 +1,0 @@
-"""What people say about a run, at the foot of its page."""

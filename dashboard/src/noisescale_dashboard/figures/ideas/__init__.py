@@ -1,1 +1,0 @@
-"""Figures of made-up data that explain an idea."""
