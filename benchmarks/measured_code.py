@@ -107,9 +107,7 @@ def _client(script: str, *starts: str) -> Measured:
     return Measured(script, tuple(f"{CLIENT}/{name}" for name in starts), (*_WATCHING, *asking, *sending))
 
 
-_RUN_PAGE_ASKS = tuple(
-    f"{SERVER}/api/{name}.py" for name in ("series/noise_scale", "recommendation/recommendation", "runs/runs")
-)
+_RUN_PAGE_ASKS = tuple(f"{SERVER}/api/{name}.py" for name in ("series", "recommendation/recommendation", "runs/runs"))
 _UPLOADING = (f"{CLIENT}/transport", f"{CLIENT}/run/run.py")
 
 MEASURED = MappingProxyType(
@@ -178,7 +176,7 @@ MEASURED = MappingProxyType(
             "recommendation/recommendation",
             "runs/projects",
             "runs/runs",
-            "series/noise_scale",
+            "series",
             left_out=_FITTING,
         ),
         "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
@@ -217,7 +215,7 @@ MEASURED = MappingProxyType(
         "report": Measured("benchmark_report.py", (f"{DASHBOARD}/report", f"{CLIENT}/commands")),
         "reproduce": Measured("benchmark_reproduce.py", (f"{LAB}/reproduce/claim/command.py",)),
         "run_list": _server("benchmark_run_list.py", "runs/runs", left_out=_FITTING),
-        "series": _server("benchmark_series.py", "series/noise_scale", left_out=_ADVICE),
+        "series": _server("benchmark_series.py", "series", left_out=_ADVICE),
         "spool": _client("benchmark_spool.py", "run/run.py"),
         "step_overhead": Measured("step_overhead/benchmark_step_overhead.py", _WATCHING),
         "torture": Measured("torture.py", (f"{SERVER}/api/ingest/streams.py", *_EVERY_REQUEST, *_UPLOADING)),

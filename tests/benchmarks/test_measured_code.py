@@ -13,7 +13,7 @@ COUNTED = {
     "hot_path": "run.py step_log.py recent_updates.py row_parts.py recording.py transport/spool/disk_spool.py",
     "ingest": "api/ingest/streams.py api/access/gate.py api/ingest/wire_schemas.py api/platform/body.py "
     "storage/series/group_pyramid.py serving.py",
-    "series": "api/series/noise_scale.py api/access/gate.py services/series/series.py storage/series/series.py "
+    "series": "api/series.py api/access/gate.py services/series/series.py storage/series/series.py "
     "harness.py payloads.py",
     "recommendation": "theory/cost.py services/recommendation/known_kappa.py services/series/history.py "
     "advice/recommendation.py",

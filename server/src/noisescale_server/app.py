@@ -12,7 +12,18 @@ from fastapi import Depends, FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
-from noisescale_server.api import baselines, comments, defaults, forecast, learning_rate, retention, tasks, views
+from noisescale_server.api import (
+    baselines,
+    calibration,
+    comments,
+    defaults,
+    forecast,
+    learning_rate,
+    retention,
+    series,
+    tasks,
+    views,
+)
 from noisescale_server.api.access import audit, keys, login, me, people, sharing
 from noisescale_server.api.access.credentials import Credentials
 from noisescale_server.api.access.gate import Api
@@ -21,8 +32,7 @@ from noisescale_server.api.access.mode import AccessMode
 from noisescale_server.api.access.rates import BatchRate, ReadRate, Turns
 from noisescale_server.api.access.route import authorize
 from noisescale_server.api.alerts import routes as alerts
-from noisescale_server.api.calibration import calibrations, hindsight
-from noisescale_server.api.calibration.calibrations import Recalibrations
+from noisescale_server.api.calibration import Recalibrations
 from noisescale_server.api.comparison import comparison, equal_loss, reference_values
 from noisescale_server.api.comparison import runs as comparison_runs
 from noisescale_server.api.cost import cost
@@ -36,11 +46,8 @@ from noisescale_server.api.platform.health import Readiness
 from noisescale_server.api.recommendation import recommendation
 from noisescale_server.api.reproductions import reproductions
 from noisescale_server.api.runs import projects, runs
-from noisescale_server.api.series import metrics, noise_scale, sparklines
 from noisescale_server.api.sweeps import critical_batch, learning_rates, sweeps
-from noisescale_server.api.sweeps import plan as sweep_plan
 from noisescale_server.api.sweeps import published as published_sweeps
-from noisescale_server.api.sweeps import quality as sweep_quality
 from noisescale_server.api.telemetry import routes as telemetry
 from noisescale_server.api.telemetry.loopback import on_loopback
 from noisescale_server.api.telemetry.reporting import reported
@@ -67,14 +74,14 @@ from noisescale_server.storage.platform.engine import create_engine
 
 ROUTERS = (
     # before runs: its path looks like a run's
-    sparklines.router,
+    series.sparklines_router,
     recommendation.router,
-    calibrations.router,
-    hindsight.router,
+    calibration.router,
+    calibration.hindsight_router,
     runs.router,
     streams.router,
-    noise_scale.router,
-    metrics.router,
+    series.router,
+    series.metrics_router,
     reference_values.router,
     projects.router,
     sharing.links,
@@ -87,8 +94,8 @@ ROUTERS = (
     comments.router,
     critical_batch.router,
     sweeps.router,
-    sweep_plan.router,
-    sweep_quality.router,
+    sweeps.plan_router,
+    sweeps.quality_router,
     published_sweeps.router,
     reproductions.router,
     comparison.router,

@@ -17,8 +17,7 @@ from noisescale_server.analysis.calibration.calibration import Kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, Text
 from noisescale_server.api.platform.schemas import Answer
-from noisescale_server.api.recommendation.query import RecommendationQuery
-from noisescale_server.api.recommendation.schemas import AS_JSON, as_said
+from noisescale_server.api.recommendation.schemas import AS_JSON, RecommendationQuery, as_said
 from noisescale_server.api.sweeps.schemas import FollowedRunAnswer, followed_answer
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.tasks import advice as task_advice

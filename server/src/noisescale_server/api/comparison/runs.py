@@ -10,7 +10,7 @@ from noisescale_server.analysis.comparison.ratio import Ratio
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.api.platform.columns import ComparedRunsAnswer, JsonColumns, columns_of
 from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession
-from noisescale_server.api.series.noise_scale import own_columns, window_columns
+from noisescale_server.api.series import own_columns, window_columns
 from noisescale_server.services.comparison import runs as comparison_runs
 from noisescale_server.services.comparison.runs import AlignedRun, ComparedRuns, Progress
 

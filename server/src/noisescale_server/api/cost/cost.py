@@ -19,7 +19,7 @@ from noisescale_server.api.cost.schemas import (
 )
 from noisescale_server.api.platform.deps import ReadSession, RunId, Text
 from noisescale_server.api.platform.schemas import Answer
-from noisescale_server.api.recommendation.query import question_model
+from noisescale_server.api.recommendation.schemas import question_model
 from noisescale_server.api.sweeps.schemas import Value
 from noisescale_server.api.sweeps.sweeps import SweepId
 from noisescale_server.services.cost import growth, leaderboard, search_cost, submissions, time_of_run

@@ -14,7 +14,7 @@ from noisescale_core.theory.cost import StepTime
 from noisescale_core.theory.intervals import estimate_from_interval
 from noisescale_core.theory.what_if import RestOfPlan
 from noisescale_server.api.ingest.wire_schemas import Text
-from noisescale_server.api.recommendation.query import IN_A_QUERY, asked_of, question_model
+from noisescale_server.api.recommendation.schemas import IN_A_QUERY, asked_of, question_model
 from noisescale_server.services.planner.asked import Machines
 from noisescale_server.services.planner.source import Source
 from noisescale_server.services.platform.errors import refuse

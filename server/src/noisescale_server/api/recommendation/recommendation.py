@@ -12,16 +12,14 @@ from noisescale_core.advice.trainer_flags import Trainer, as_flags
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.language_models import MOST_TOKENS
 from noisescale_server.api.platform.deps import AppSettings, KnownWholeRuns, Now, ReadSession, RunId, Text, read_ids
-from noisescale_server.api.recommendation.query import (
-    RunRecommendationQuery,
-    SeveralRecommendationsQuery,
-    question_model,
-)
 from noisescale_server.api.recommendation.schemas import (
     RecommendationAnswer,
+    RunRecommendationQuery,
     SeveralRecommendations,
+    SeveralRecommendationsQuery,
     as_said,
     by_definition,
+    question_model,
 )
 from noisescale_server.api.runs.which import patience
 from noisescale_server.services.platform.errors import refuse

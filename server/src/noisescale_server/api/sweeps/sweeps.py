@@ -7,9 +7,12 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from noisescale_server.analysis.sweeps.large_batch_quality import Quality
+from noisescale_server.analysis.sweeps.plan import SweepPlan
 from noisescale_server.api.access.route import enter_if_there, enter_project, principal_of
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
+from noisescale_server.api.platform.schemas import Answer
 from noisescale_server.api.sweeps.schemas import (
     BetweenRuns,
     NewSweepBody,
@@ -20,12 +23,14 @@ from noisescale_server.api.sweeps.schemas import (
     SweepRunBody,
     SweepRunsBody,
     SweepWithRuns,
+    Value,
     WrittenSweep,
     followed_answer,
 )
 from noisescale_server.services.calibration import calibration
-from noisescale_server.services.sweeps import sweeps
-from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, GivenRun, Kind, SweepView
+from noisescale_server.services.sweeps import large_batch_quality, sweeps
+from noisescale_server.services.sweeps import plan as sweep_plan
+from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, GivenRun, Goal, Kind, SweepView
 from noisescale_server.storage.platform.tables import Calibration, Sweep, SweepRun
 from noisescale_server.storage.sweeps import NewSweep, SweepFilter, SweepRow, called
 
@@ -163,3 +168,76 @@ def _run_answer(run: SweepRun) -> SweepRunAnswer:
     names = ("run_id", "is_stored", "batch_size", "lr", "seed", "status")
     fields: dict[str, Any] = {name: getattr(run, name) for name in names}
     return SweepRunAnswer(**fields, steps=run.curve_steps, values=run.curve_values)
+
+
+# GET /api/v1/sweeps/{sweep_id}/plan: which batch sizes and learning rates next, and what they cost.
+
+plan_router = APIRouter(tags=["sweeps"])
+
+
+class SweepPlanQuery(BaseModel):
+    """For which target, and how narrow an interval."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Annotated[Value | None, Field(description="default: the hardest of the sweep")] = None
+    ratio: Annotated[float, Field(ge=1.05, le=100, description="wanted upper over lower end of B_crit")] = 1.5
+    level: Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of that interval")] = 0.95
+
+
+class SweepPlanAnswer(Answer):
+    """What to run next."""
+
+    sweep_id: UUID
+    unit: str
+    level: float
+    plan: SweepPlan
+
+
+@plan_router.get("/sweeps/{sweep_id}/plan")
+async def get_sweep_plan(
+    sweep_id: SweepId, query: Annotated[SweepPlanQuery, Query()], session: ReadSession
+) -> SweepPlanAnswer:
+    """Runs that narrow B_crit's interval most for what they cost, or what a refused sweep needs."""
+    row, found = await sweep_plan.of_sweep(
+        session, sweep_id, target=query.target, wanted_ratio=query.ratio, level=query.level
+    )
+    return SweepPlanAnswer(sweep_id=sweep_id, unit=row.sweep.unit, level=query.level, plan=found)
+
+
+# GET /api/v1/sweeps/{sweep_id}/quality: whether larger batches end at a worse metric.
+
+quality_router = APIRouter(tags=["sweeps"])
+
+
+class SweepQualityQuery(BaseModel):
+    """How sure."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    level: Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of the differences")] = 0.95
+
+
+class SweepQualityAnswer(Answer):
+    """The metric against the batch size under three budgets; empty for fewer than two batch sizes."""
+
+    sweep_id: UUID
+    metric: str | None
+    goal: Goal
+    level: float
+    comparisons: tuple[Quality, ...]
+
+
+@quality_router.get("/sweeps/{sweep_id}/quality")
+async def get_sweep_quality(
+    sweep_id: SweepId, query: Annotated[SweepQualityQuery, Query()], session: ReadSession
+) -> SweepQualityAnswer:
+    """At equal steps, at equal examples and given time: the metric of each batch size, against the smallest one's."""
+    row, found = await large_batch_quality.of_sweep(session, sweep_id, level=query.level)
+    return SweepQualityAnswer(
+        sweep_id=row.sweep.id,
+        metric=row.sweep.metric,
+        goal="max" if row.sweep.goal == "max" else "min",
+        level=query.level,
+        comparisons=found,
+    )

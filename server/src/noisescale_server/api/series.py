@@ -10,13 +10,30 @@ from pydantic import BaseModel, ConfigDict, Field
 from noisescale_core.advice.parts.flags import reason_without_estimate
 from noisescale_core.advice.parts.parts import LatestNoiseScale
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
-from noisescale_server.api.platform.columns import JsonColumns, LayersAnswer, SeriesAnswer, columns_of
-from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, RunId, Step, Text, check_range
+from noisescale_server.api.platform.columns import (
+    JsonColumns,
+    LayersAnswer,
+    MetricsAnswer,
+    SeriesAnswer,
+    SparklinesAnswer,
+    columns_of,
+)
+from noisescale_server.api.platform.deps import (
+    UUIDS,
+    KnownWholeRuns,
+    ReadSession,
+    RunId,
+    Step,
+    Text,
+    check_range,
+    read_ids,
+)
 from noisescale_server.api.platform.schemas import Name
 from noisescale_server.services.platform.errors import refuse
-from noisescale_server.services.series import layer_series, layers, series
+from noisescale_server.services.series import layer_series, layers, metrics, series, sparklines
 from noisescale_server.services.series.events import Event
 from noisescale_server.services.series.layers import AskedLayers, Layer
+from noisescale_server.services.series.metrics import AskedMetrics, MetricSeries
 from noisescale_server.services.series.series import Series
 from noisescale_server.services.series.so_far import reason_of_rows
 from noisescale_server.storage.runs.streams import SIMPLE, Kind
@@ -214,3 +231,85 @@ def layer_answer(layer: Layer) -> dict[str, Any]:
             },
         },
     }
+
+
+# GET /api/v1/runs/{run_id}/metrics: evaluation loss, accuracy, score.
+
+metrics_router = APIRouter(tags=["metrics"])
+
+
+class MetricsQuery(BaseModel):
+    """Which metric and steps, in how many points."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[Text | None, Field(description="default: all")] = None
+    cursor: Annotated[Text | None, Field(description="`next_cursor` of the page before")] = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="names; fewer where these have over 50,000 points")] = (
+        MAX_LIMIT
+    )
+    from_: Annotated[Step | None, Field(alias="from")] = None
+    to: Step | None = None
+    points: Annotated[int, Field(ge=1, le=1_000)] = 500
+
+
+@metrics_router.get("/runs/{run_id}/metrics", response_class=JsonColumns, responses=columns_of(MetricsAnswer))
+async def get_metrics(run_id: RunId, query: Annotated[MetricsQuery, Query()], session: ReadSession) -> JsonColumns:
+    """A page of the names logged, and per metric the last value of each point with the extremes; see docs/rest.md."""
+    check_range("from", query.from_, "to", query.to)
+    asked = AskedMetrics(
+        name=query.name,
+        after=query.cursor,
+        max_names=query.limit,
+        low=query.from_,
+        high=query.to,
+        max_points=query.points,
+    )
+    found = await metrics.of_run(session, run_id, asked)
+    series = [metric_answer(one) for one in found.metrics]
+    return JsonColumns({"names": found.names, "metrics": series, "next_cursor": found.next_name})
+
+
+def metric_answer(one: MetricSeries) -> dict[str, Any]:
+    """One metric, column by column."""
+    return {
+        "name": one.name,
+        "step": one.step,
+        "value": one.value,
+        "min": one.lowest,
+        "max": one.highest,
+        "wall_time": one.wall_time,
+    }
+
+
+# GET /api/v1/runs/sparklines: a few points of each of many runs.
+
+sparklines_router = APIRouter(tags=["runs"])
+
+COLUMNS = ("step", "value", "low", "high", "global_batch")
+DETAILS = ("state", "wall_time")
+
+
+class SparklinesQuery(BaseModel):
+    """Of which runs, in how many points."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[
+        str,
+        Field(min_length=1, max_length=10_000, description="UUIDs, separated by commas", json_schema_extra=UUIDS),
+    ]
+    points: Annotated[int, Field(ge=1, le=100)] = 28
+    details: Annotated[bool, Field(description="with states, times and events")] = False
+
+
+@sparklines_router.get("/runs/sparklines", response_class=JsonColumns, responses=columns_of(SparklinesAnswer))
+async def get_sparklines(query: Annotated[SparklinesQuery, Query()], session: ReadSession) -> JsonColumns:
+    """By run, columns of equal length as of /runs/{run_id}/noise-scale; runs without steps are left out."""
+    found = await sparklines.of_runs(session, read_ids(query.ids), max_points=query.points)
+    names = COLUMNS + DETAILS if query.details else COLUMNS
+    answers = {str(run_id): {name: getattr(one, name) for name in names} for run_id, one in found.items()}
+    if query.details:
+        for run_id, one in found.items():
+            answers[str(run_id)]["events"] = event_answers(one.events)
+    return JsonColumns({"runs": answers})

@@ -23,7 +23,7 @@ from noisescale_server.api.platform.deps import ReadSession, Session, Text, body
 from noisescale_server.api.platform.schemas import Answer, Body, Name
 from noisescale_server.api.platform.transactions import commit_with_retry
 from noisescale_server.api.sweeps.schemas import BatchSize, Value
-from noisescale_server.services.calibration import calibration, followed
+from noisescale_server.services.calibration import calibration, followed, hindsight
 from noisescale_server.services.calibration import exchange as exchange
 from noisescale_server.services.calibration.exchange import Carried
 from noisescale_server.services.sweeps import gathered as gathered_sweeps
@@ -275,3 +275,47 @@ class Recalibrations:
             # from here on its runs are read: one that finishes now has to ask again
             self._waiting.remove(sweep_id)
             await commit_with_retry(sessions, lambda session: calibration.after_finish(session, sweep_id))
+
+
+# GET /api/v1/hindsight: how often was the advice right here?
+
+hindsight_router = APIRouter(tags=["recommendation"])
+
+
+class BinAnswer(Answer):
+    """Changes whose odds were said alike: what was said and what came true, with a 95 % interval."""
+
+    low: float
+    high: float
+    num_answers: int
+    said: float
+    came_true: float
+    came_true_low: float
+    came_true_high: float
+
+
+class ShareAnswer(Answer):
+    """What was said at one share of the plan: decided and right as shares, median costs over the best batch."""
+
+    share: float
+    num_answers: int
+    decided: float
+    right: float | None
+    regret: float
+    regret_kept: float
+    regret_of_price: float
+
+
+class HindsightAnswer(Answer):
+    """Stated odds against what came true, over runs of sweeps, at prices from 1/16 to 16 critical batches."""
+
+    num_runs: int
+    bins: list[BinAnswer]
+    records: list[ShareAnswer]
+
+
+@hindsight_router.get("/hindsight")
+async def get_hindsight(session: ReadSession, project: Text | None = None) -> HindsightAnswer:
+    """What the advice of then was worth, by what sweeps say now: the newest 50 runs of sweeps that were fitted."""
+    found = await hindsight.of_project(session, project)
+    return HindsightAnswer.model_validate(asdict(found))

@@ -1,1 +1,0 @@
-"""HTTP for what a run measured, along its steps."""
