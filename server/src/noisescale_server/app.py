@@ -58,8 +58,7 @@ from noisescale_server.process.own_metrics import ProcessMetrics
 from noisescale_server.process.refreshing import kept_fresh
 from noisescale_server.process.settings import Settings
 from noisescale_server.services.access.entering import Belonging
-from noisescale_server.services.alerts.delivering import Post
-from noisescale_server.services.alerts.sending import sender
+from noisescale_server.services.alerts.delivering import Post, sender
 from noisescale_server.services.comparison import reference_values as reference_value_service
 from noisescale_server.services.comparison.comparison import Comparisons
 from noisescale_server.services.comparison.equal_loss import KnownWindows

@@ -8,7 +8,7 @@ import pytest
 
 from fakes_laws import learning_rate_json
 from fakes_runs import RUNS
-from noisescale_dashboard.answers.rates import RateVerdict, rate_verdict
+from noisescale_dashboard.answers.series import RateVerdict, rate_verdict
 from noisescale_dashboard.figures.over_training.learning_rate_over_training import learning_rate_over_training
 from noisescale_dashboard.figures.parts.data_table import attached_columns
 

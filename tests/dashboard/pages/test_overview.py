@@ -17,8 +17,7 @@ from noisescale_dashboard.answers.common import run
 from noisescale_dashboard.answers.series import ShortSeries, noise_scale_series
 from noisescale_dashboard.overview import facts as overview_facts
 from noisescale_dashboard.overview.events import age_words, earlier, happenings
-from noisescale_dashboard.overview.judged import Judged, headline, hours_to_gain, lede, usd_to_save
-from noisescale_dashboard.overview.totals import Totals
+from noisescale_dashboard.overview.judged import Judged, Totals, headline, hours_to_gain, lede, usd_to_save
 
 
 def view(**changes: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
-from noisescale_dashboard.answers.rates import RateVerdict
+from noisescale_dashboard.answers.series import RateVerdict
 from noisescale_dashboard.run import rate as run_rate
 
 RESOLVED = next(run for run in RUNS if run.resolved)

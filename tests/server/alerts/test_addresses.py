@@ -11,7 +11,7 @@ import pytest
 
 from hostile_urls import FORMS, LITERALS, NAMES, URLS
 from noisescale_server.process.settings import Settings
-from noisescale_server.services.alerts import addresses, sending
+from noisescale_server.services.alerts import addresses, delivering
 from noisescale_server.services.alerts.addresses import ForbiddenAddress, check_form, target_of
 from noisescale_server.services.platform.errors import InvalidInput
 
@@ -20,7 +20,7 @@ PUBLIC = "93.184.215.14"
 
 async def resolver(host: str, port: int) -> Sequence[str]:
     """What the system's resolver says of literals, and a hostile one of names."""
-    return NAMES[host] if host in NAMES else await sending.resolve(host, port)
+    return NAMES[host] if host in NAMES else await delivering.resolve(host, port)
 
 
 class Connections(httpx.AsyncBaseTransport):
@@ -39,8 +39,8 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
     return Connections()
 
 
-def sender_to(connections: Connections, resolve: addresses.Resolve, *allowed: str) -> sending.Send:
-    return sending.sender(allowed, resolve=resolve, client=lambda: httpx.AsyncClient(transport=connections))
+def sender_to(connections: Connections, resolve: addresses.Resolve, *allowed: str) -> delivering.Send:
+    return delivering.sender(allowed, resolve=resolve, client=lambda: httpx.AsyncClient(transport=connections))
 
 
 @pytest.mark.parametrize("url", URLS)
@@ -158,7 +158,7 @@ async def test_where_one_address_of_a_host_takes_no_connection_the_next_one_is_t
     async def both(host: str, port: int) -> Sequence[str]:
         return ["2606:4700::1", PUBLIC]
 
-    send = sending.sender((), resolve=both, client=lambda: httpx.AsyncClient(transport=Halves()))
+    send = delivering.sender((), resolve=both, client=lambda: httpx.AsyncClient(transport=Halves()))
 
     assert (await send("https://example.com/", b"{}", {})).is_taken
     assert tried == ["2606:4700::1", PUBLIC]
@@ -175,7 +175,7 @@ async def test_a_message_that_may_have_been_read_goes_to_no_second_address() -> 
     async def both(host: str, port: int) -> Sequence[str]:
         return ["2606:4700::1", PUBLIC]
 
-    send = sending.sender((), resolve=both, client=lambda: httpx.AsyncClient(transport=Breaks()))
+    send = delivering.sender((), resolve=both, client=lambda: httpx.AsyncClient(transport=Breaks()))
 
     assert not (await send("https://example.com/", b"{}", {})).is_taken
     assert tried == ["2606:4700::1"]
@@ -184,7 +184,7 @@ async def test_a_message_that_may_have_been_read_goes_to_no_second_address() -> 
 async def test_a_name_server_that_hangs_holds_no_thread_of_the_servers_own(monkeypatch: pytest.MonkeyPatch) -> None:
     free = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **rest: free.wait(20) and [])
-    waiting = [asyncio.create_task(sending.resolve(f"{k}.example.com", 443)) for k in range(64)]
+    waiting = [asyncio.create_task(delivering.resolve(f"{k}.example.com", 443)) for k in range(64)]
     try:
         await asyncio.sleep(0.05)
         # what recommendations and scrapes are computed in

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from noisescale_server.services.alerts import sending
+from noisescale_server.services.alerts import delivering
 from noisescale_server.services.alerts.delivering import AttemptOutcome
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -59,7 +59,7 @@ async def place() -> AsyncIterator[Place]:
 
 
 async def sent(place: Place, path: str) -> AttemptOutcome:
-    send = sending.sender(("127.0.0.1",), seconds=1.0)
+    send = delivering.sender(("127.0.0.1",), seconds=1.0)
     return await send(f"http://127.0.0.1:{place.port}{path}", b"{}", {"webhook-id": "1"})
 
 
@@ -94,7 +94,7 @@ async def test_when_to_come_again_is_read(place: Place) -> None:
 
 
 async def test_where_nobody_listens_there_is_no_answer() -> None:
-    outcome = await sending.sender(("127.0.0.1",))("http://127.0.0.1:9/", b"{}", {})
+    outcome = await delivering.sender(("127.0.0.1",))("http://127.0.0.1:9/", b"{}", {})
 
     assert (outcome.status, outcome.is_final) == (None, False)
     assert outcome.said.startswith("no answer: ConnectError")

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app_in_process import running_app
 from hostile_urls import NAMES
-from noisescale_server.services.alerts import delivering, sending
+from noisescale_server.services.alerts import delivering
 from noisescale_server.services.alerts.delivering import AttemptOutcome, Post
 from noisescale_server.storage.alerts import outbox, rows
 from stored_runs import store_run
@@ -39,7 +39,7 @@ class Receivers:
         self.dice = random.Random(11)
         self.taken: Counter[tuple[str, str]] = Counter()
         self.forbidden = 0
-        self.guarded = sending.sender((), resolve=self.resolve, client=self.refuse)
+        self.guarded = delivering.sender((), resolve=self.resolve, client=self.refuse)
 
     async def resolve(self, host: str, port: int) -> list[str]:
         return NAMES["two-faces.example.com"]

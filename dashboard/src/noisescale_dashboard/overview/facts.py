@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dash import html
 
 from noisescale_dashboard.answers.common import Interval
-from noisescale_dashboard.overview.judged import Judged, Savings, hours_to_gain, usd_to_save
-from noisescale_dashboard.overview.totals import Totals
+from noisescale_dashboard.overview.judged import Judged, Savings, Totals, hours_to_gain, usd_to_save
 from noisescale_dashboard.shell.parts import fact
 from noisescale_dashboard.words.decisions import LIKELY
 from noisescale_dashboard.words.number_format import NOTHING, count, duration, money, span

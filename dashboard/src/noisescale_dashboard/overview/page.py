@@ -19,8 +19,7 @@ from noisescale_dashboard.overview import cards as overview_cards
 from noisescale_dashboard.overview import events as overview_events
 from noisescale_dashboard.overview import facts as overview_facts
 from noisescale_dashboard.overview import judged as overview_judged
-from noisescale_dashboard.overview.judged import Judged
-from noisescale_dashboard.overview.totals import Totals, totals
+from noisescale_dashboard.overview.judged import Judged, Totals, totals
 from noisescale_dashboard.shell import shell, states
 from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.shell.parts import link

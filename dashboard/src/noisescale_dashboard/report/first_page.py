@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+import plotly.graph_objects as go
 from dash import html
 
 from noisescale_dashboard.answers.advice import Recommendation
-from noisescale_dashboard.report import drawings
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView, noise_scale_over_training
+from noisescale_dashboard.figures.planning.trade_off_position import trade_off_position
+from noisescale_dashboard.figures.svg import as_svg
 from noisescale_dashboard.report.cautions import in_short
+from noisescale_dashboard.report.markup import Markup
 from noisescale_dashboard.report.reading import Reported
 from noisescale_dashboard.run import head as run_overview
 from noisescale_dashboard.run import laws as run_laws
@@ -15,6 +19,48 @@ from noisescale_dashboard.run import recommendation_card, recommendation_table
 from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.words import sentences
 from noisescale_dashboard.words.number_format import count, exactly, share, significant, span, unbroken
+
+# The report's figures: those of the run's page, as SVG that a printer without colours can show.
+
+WIDE, WIDE_HEIGHT = 643, 227
+"""Pixels: 170 × 60 mm."""
+NARROW, NARROW_HEIGHT = 340, 260
+HALF = 280
+BATCH_DASH = "7px,4px"
+"""What tells the batch from the noise scale where blue and orange are the same grey."""
+
+
+def noise_scale(found: Reported) -> list[html.Div]:
+    """The noise scale over training, once for paper and wide screens and once for phones."""
+    words = sentences.series_sentence(found.series, sentences.noun_of(found.run))
+    return [
+        html.Div(_svg(_drawn_noise_scale(found, narrow=narrow), width, name, words), className=name)
+        for name, width, narrow in (("wide", WIDE, False), ("narrow", NARROW, True))
+    ]
+
+
+def _drawn_noise_scale(found: Reported, *, narrow: bool) -> go.Figure:
+    run = found.run
+    view = SeriesView(
+        unit=run.unit,
+        noun=sentences.noun_of(run),
+        narrow=narrow,
+        height=NARROW_HEIGHT if narrow else WIDE_HEIGHT,
+    )
+    figure = noise_scale_over_training(found.series, view)
+    figure.update_traces(selector={"name": "batch"}, line_dash=BATCH_DASH)
+    return figure
+
+
+def trade_off(found: Reported) -> Markup:
+    """Where the batch in use and the recommended one lie on the trade-off curve."""
+    figure = trade_off_position(found.advice, narrow=True)
+    return _svg(figure, HALF, "tradeoff", run_laws.position_sentence(found.advice))
+
+
+def _svg(figure: go.Figure, width: int, name: str, description: str) -> Markup:
+    return Markup(as_svg(figure, width=width, name=name, description=description))
+
 
 MAX_STEPS_TOLD = 2
 
@@ -62,7 +108,7 @@ def _noise_figure(found: Reported) -> html.Figure:
     said = ["Noise scale B_noise over training, measured", noun, "log", "band: 95 % interval", "dashed: batch"]
     if series.window_steps:
         said.append(f"each point: {count(series.window_steps)} steps")
-    return html.Figure([html.Figcaption(" · ".join(said)), *drawings.noise_scale(found)])
+    return html.Figure([html.Figcaption(" · ".join(said)), *noise_scale(found)])
 
 
 def _now_and_then(found: Reported) -> html.Section:
@@ -77,7 +123,7 @@ def _trade_off(found: Reported) -> html.Section:
     if found.advice.critical_batch.value is None:
         return html.Section([html.H2("On the trade-off curve"), html.P(words)])
     caption = html.Figcaption("Examples ÷ E_min against steps ÷ S_min, predicted")
-    figure = html.Figure([caption, html.Div(drawings.trade_off(found))])
+    figure = html.Figure([caption, html.Div(trade_off(found))])
     return html.Section([html.H2("On the trade-off curve"), figure, html.P(words, className="small")])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.answers.rates import RateVerdict
+from noisescale_dashboard.answers.series import RateVerdict
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures.over_training import learning_rate_over_training

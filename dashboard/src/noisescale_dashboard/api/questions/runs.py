@@ -10,7 +10,7 @@ from noisescale_dashboard.answers import common as answers
 from noisescale_dashboard.answers import cost as cost_answers
 from noisescale_dashboard.answers import laws as law_answers
 from noisescale_dashboard.answers import projects as project_answers
-from noisescale_dashboard.answers import rates as rate_answers
+from noisescale_dashboard.answers import series as rate_answers
 from noisescale_dashboard.answers import series as series_answers
 from noisescale_dashboard.api.question_fields import question
 from noisescale_dashboard.api.questions.asking import API, Questions, checked_id, run_path

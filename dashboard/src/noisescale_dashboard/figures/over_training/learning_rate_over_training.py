@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers.rates import RateAtStep, RateVerdict
+from noisescale_dashboard.answers.series import RateAtStep, RateVerdict
 from noisescale_dashboard.figures.parts import axes, labels, marks
 from noisescale_dashboard.figures.parts.data_table import attach_table
 from noisescale_dashboard.figures.parts.theme import FONT, LIGHT, blank_figure, translucent
