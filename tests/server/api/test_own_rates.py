@@ -8,7 +8,7 @@ import pytest
 
 from factories import make_batch, make_measurements, make_run, make_stream, with_path
 from noisescale_core.advice.learning_rate.rate_coefficients import coefficients
-from noisescale_server.api.calibration.calibrations import NUM_SHARES, PathFamilyName
+from noisescale_server.api.calibration import NUM_SHARES, PathFamilyName
 from sweep_curves import TARGET
 
 BATCH_SIZE, BEST_RATE = 256.0, 0.1
