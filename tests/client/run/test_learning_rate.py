@@ -6,6 +6,7 @@ from torch import nn
 
 import noisescale
 from client_runs import make_kept_run, make_model
+from recommendation_answers import RepeatingServer, asks
 
 
 class Training:
@@ -35,6 +36,68 @@ class Training:
                 self.run.log_gradients(loss=loss, step=first if index == 0 else None)
             self.optimizer.step()
         return self
+
+
+CALIBRATED = {
+    "verdict": "too_low",
+    "headline": "Learning rate: too low",
+    "reason": "The rate is about 4 × too low. Calibrated here on 5 runs of this task.",
+    "octaves": -2.0,
+    "low": -3.0,
+    "high": -1.0,
+    "probability": 0.99,
+    "calibration": "Calibrated here on 5 runs of this task.",
+    "path": {"num_updates": 110, "start": 0},
+    "points": [],
+}
+
+
+def asking(training, answer):
+    http = RepeatingServer(200, answer)
+    training.run._advisor._server = asks(http)
+    return http
+
+
+def test_a_server_that_knows_runs_of_the_task_reads_the_path_against_them():
+    training = Training(3e-4).steps(110)
+    http = asking(training, CALIBRATED)
+
+    found = training.run.learning_rate()
+
+    assert http.asked == [(f"/api/v1/runs/{training.run.id}/learning-rate", [("points", "1")])]
+    assert (found.octaves, found.low, found.high, found.num_updates) == (-2.0, -3.0, -1.0, 110)
+    assert str(found) == f"{CALIBRATED['headline']}\n{CALIBRATED['reason']}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CALIBRATED | {"calibration": None},
+        CALIBRATED | {"path": {"num_updates": 50}},
+        CALIBRATED | {"path": None},
+        CALIBRATED | {"headline": 3},
+        "<html>a proxy's login page</html>",
+        {"type": "/errors/run-not-found"},
+    ],
+    ids=["no runs of one's own", "half of the path", "no path", "no words", "another page", "no such run"],
+)
+def test_a_server_that_knows_less_than_the_job_leaves_it_to_the_job(answer):
+    training = Training(3e-4).steps(110)
+    asking(training, answer)
+
+    found = training.run.learning_rate()
+
+    assert found.calibration is None
+    assert found.octaves is not None
+    assert training.run.faults.count == 0
+
+
+def test_before_there_is_a_verdict_no_server_is_asked():
+    training = Training(3e-4).steps(30)
+    http = asking(training, CALIBRATED)
+
+    assert training.run.learning_rate().verdict is None
+    assert http.asked == []
 
 
 @pytest.mark.slow

@@ -1,5 +1,8 @@
 """Runs of a sweep, whose best rate it knows, place the verdict on the learning rate of the next run of their task."""
 
+import json
+from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any, get_args
 from uuid import uuid4
 
@@ -7,7 +10,10 @@ import httpx
 import pytest
 
 from factories import make_batch, make_measurements, make_run, make_stream, with_path
+from noisescale.ask.asking import RecommendingServer
+from noisescale.config import Config
 from noisescale_core.advice.learning_rate.rate_coefficients import coefficients
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict
 from noisescale_server.api.calibration import NUM_SHARES, PathFamilyName
 from sweep_curves import TARGET
 
@@ -122,6 +128,20 @@ async def test_runs_at_several_rates_tell_it_without_a_sweep_that_anybody_declar
     found = await ask(shared_client, await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False))
 
     assert found["calibration"] == "Calibrated here on 5 runs of this task."
+
+
+async def test_a_job_reads_what_the_server_says_as_it_was_said(shared_client: httpx.AsyncClient) -> None:
+    project = f"read by a job {uuid4()}"
+    await swept(shared_client, project, "one")
+    run_id = await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False)
+    said = await ask(shared_client, run_id)
+    http = SimpleNamespace(read=lambda path: (200, json.dumps(said)), close=lambda: None)
+
+    read = RecommendingServer(Config(url="http://fake"), lambda: http).learning_rate_of(run_id)  # type: ignore[arg-type,return-value]
+
+    assert isinstance(read, RateVerdict)
+    assert asdict(read) | {"num_updates": None} == {name: said.get(name) for name in asdict(read)}
+    assert read.num_updates == said["path"]["num_updates"] > 0
 
 
 async def test_other_tasks_of_the_family_tell_less_and_other_projects_and_optimizers_nothing(

@@ -1,4 +1,4 @@
-"""Answers `run.recommendation()`: the server first, the job's own measurements where there is none."""
+"""Answers `run.recommendation()` and `run.learning_rate()`: the server first, the job's own measurements without it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +13,7 @@ from noisescale.track.recorder import Recorder
 from noisescale.track.results import MeasuredRun
 from noisescale.window.run_history import Moment
 from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict
 from noisescale_core.advice.parts.flags import reason_without_estimate
 from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
 from noisescale_core.advice.parts.parts import RunSoFar, SpentPoint
@@ -31,6 +32,9 @@ FAILED = (
     "The recommendation failed because of an error inside noisescale; the log has the details, and training goes on."
 )
 NOT_ASKED = "no server was asked"
+MOST_OF_A_PATH = 0.9
+"""Share of the job's updates that the server has to hold; the rest is on its way."""
+
 DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."
 
 
@@ -208,6 +212,24 @@ class Advisor:
             return recommend_in_job(recorder.measured(), question, run_id=recorder.run_id, note=asked.why)
         except DomainError as error:
             return refused(str(error))
+
+    def learning_rate(self, recorder: Recorder, own: RateVerdict) -> RateVerdict:
+        """The server's verdict where it reads the path against runs of one's own and holds most of it, else the job's.
+
+        Args:
+            recorder: Of one optimizer.
+            own: What the job says.
+        """
+        return self._learning_rate(recorder, own) or own
+
+    @never_raises
+    def _learning_rate(self, recorder: Recorder, own: RateVerdict) -> RateVerdict | None:
+        if self._config.mode != "online" or own.verdict is None:
+            return None
+        found = self._server.learning_rate_of(recorder.run_id)
+        if isinstance(found, NoAnswer) or found.num_updates < MOST_OF_A_PATH * own.num_updates:
+            return None
+        return found
 
     @never_raises
     def card(self, recorder: Recorder) -> str:

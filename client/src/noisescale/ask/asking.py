@@ -1,4 +1,4 @@
-"""Asks the server for a recommendation: one request of a few seconds at most, and never an exception."""
+"""Asks the server for advice: one request of a few seconds at most, and never an exception."""
 
 import json
 import time
@@ -12,6 +12,7 @@ from noisescale.config import Config
 from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
 from noisescale_core.advice.answer import as_part
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import TransportError
 
@@ -27,7 +28,7 @@ RUN_NOT_FOUND = "/errors/run-not-found"
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why there is no recommendation from a server.
+    """Why there is no advice from a server.
 
     Attributes:
         why: In a clause.
@@ -41,7 +42,7 @@ class NoAnswer:
 
 
 class RecommendingServer:
-    """The server of a run, asked for recommendations.
+    """The server of a run, asked for recommendations and for what it says of a learning rate.
 
     Args:
         config: Address and key.
@@ -71,6 +72,20 @@ class RecommendingServer:
         """The recommendation for the next run of a task."""
         path = f"/api/v1/projects/{quote(project, safe='')}/tasks/{quote(task, safe='')}/recommendation"
         return self._ask(path, question, optimizer=optimizer)
+
+    def learning_rate_of(self, run_id: str) -> RateVerdict | NoAnswer:
+        """The verdict on a stored run's learning rate, read against one's own runs; no answer where there are none."""
+        found = self._get(f"/api/v1/runs/{quote(run_id, safe='')}/learning-rate?points=1")
+        if isinstance(found, NoAnswer):
+            return found
+        answer = _json_object(found)
+        texts = {name: answer.get(name) for name in ("headline", "reason", "calibration")}
+        if not all(isinstance(text, str) for text in texts.values()):
+            return NoAnswer(f"{self._config.url} knows no run to read it against", was_there=True)
+        path = answer.get("path")
+        num_updates = path.get("num_updates") if isinstance(path, dict) else None
+        known = {"verdict": answer.get("verdict"), "num_updates": num_updates if isinstance(num_updates, int) else 0}
+        return as_part(RateVerdict, answer, **texts, **known)
 
     def _ask(self, path: str, question: Question, **more: str | None) -> Recommendation | NoAnswer:
         found = self._get(with_query(path, question, **more))

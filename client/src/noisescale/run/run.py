@@ -305,7 +305,8 @@ class Run(LogCalls):
     def learning_rate(self, name: str | None = None) -> RateVerdict:
         """Whether the learning rate is too low, right or too high, how far off and how sure; print it.
 
-        It comes from the path of the parameters in this process, see `docs/learning_rate.md`.
+        It comes from the path of the parameters in this process. A server that knows earlier runs of the task, at
+        several learning rates, reads it against them; it is asked for a few seconds at most (`docs/learning_rate.md`).
 
         Args:
             name: Of the optimizer, where several are watched.
@@ -315,7 +316,8 @@ class Run(LogCalls):
             self.faults.report(self._recorders.unknown(name))
             return RateVerdict(None, NO_VERDICT, str(self._recorders.unknown(name)))
         self._do(recorder.collect)
-        return recorder.learning_rate()
+        found = recorder.learning_rate()
+        return self._advisor.learning_rate(recorder, found) if self.config.mode == "online" else found
 
     def standing(self, name: str | None = None) -> Standing | None:
         """Where the run stands in this process, for what changes its batch or rate; None for an unknown name.
