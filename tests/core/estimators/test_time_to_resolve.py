@@ -6,7 +6,7 @@ import pytest
 
 from noisescale.window.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
-from noisescale_core.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved, updates_needed
+from noisescale_core.estimators.windows import predict_updates_to_resolve, run_until_resolved, updates_needed
 from simulated_runs import Setting, simulated_terms
 
 

@@ -14,8 +14,8 @@ from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import FEWEST_UPDATES, SIGNAL_Z, octave_of, steps_of
 from noisescale_core.estimators.student_t import t_quantile
-from noisescale_core.estimators.time_to_resolve import RESOLVED_Z
 from noisescale_core.estimators.uncertainty import ALONE_Z, CONFIRMED_Z, MIN_BLOCKS, SKEWNESS_ALLOWANCE, WINDOWS_BEFORE
+from noisescale_core.estimators.windows import RESOLVED_Z
 
 TAIL_FREEDOM = 5
 

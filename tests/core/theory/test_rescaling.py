@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory.change import BatchChange
+from noisescale_core.theory.learning_rate import BatchChange
 from noisescale_core.theory.rescaling import Hyperparameters, rescale_all
 
 ADAM = Hyperparameters(learning_rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.1, warmup_steps=2000)

@@ -9,7 +9,7 @@ from client_runs import make_kept_run
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.run.run import Run
-from noisescale_lab.branch.branching_point import BranchingPoint, KappaBounds, kappa_bounds, point_of, said
+from noisescale_lab.branch.result import BranchingPoint, KappaBounds, kappa_bounds, point_of, said
 
 
 def measured_run(num_steps=40):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from noisescale_core.theory.change import BatchChange
+from noisescale_core.theory.learning_rate import BatchChange
 from noisescale_lab.follow.scheduled_rates import first_values, follow_batch
 from scripted_run import Loop, make_optimizer
 

@@ -21,11 +21,6 @@ NUM_REGULAR_STEPS = 4
 """Steps after which forwards are no longer followed, where each backward came through the one forward before it."""
 
 
-# Which forwards a backward has come through: their examples are those of its small batch.
-#
-# A forward may serve other ends than the step's gradient: an attack on the inputs, a saliency map, a count of right
-# answers. What never reaches a parameter's gradient is no example of the step.
-
 # How many examples a small batch has, as far as its forwards tell.
 
 
@@ -53,6 +48,12 @@ def of_unpaired(sizes: Sequence[float | None]) -> Examples:
         sizes: Of the forwards.
     """
     return Examples(None, UNPAIRED, adds_up=len(set(sizes)) == 1)
+
+
+# Which forwards a backward has come through: their examples are those of its small batch.
+#
+# A forward may serve other ends than the step's gradient: an attack on the inputs, a saliency map, a count of right
+# answers. What never reaches a parameter's gradient is no example of the step.
 
 
 class FollowedForward:

@@ -15,7 +15,6 @@ from noisescale_core.advice.words import of_divergence
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import RunningSignal
-from noisescale_core.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved
 from noisescale_core.estimators.uncertainty import (
     WINDOWS_BEFORE,
     NoiseScaleEstimate,
@@ -23,7 +22,7 @@ from noisescale_core.estimators.uncertainty import (
     State,
     estimate,
 )
-from noisescale_core.estimators.windows import WindowSums
+from noisescale_core.estimators.windows import WindowSums, predict_updates_to_resolve, run_until_resolved
 
 MIN_UPDATES = 16
 """A window of fewer has too rough a covariance, where the run is long enough to have more."""

@@ -26,7 +26,7 @@ from noisescale_core.advice.parts.parts import (
 )
 from noisescale_core.advice.plan import Schedule
 from noisescale_core.advice.surer import Surer
-from noisescale_core.theory.change import Change
+from noisescale_core.theory.learning_rate import Change
 
 Part = TypeVar("Part")
 

@@ -19,9 +19,8 @@ from noisescale_core.advice.parts.parts import (
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory import learning_rate, trade_off
-from noisescale_core.theory.change import BatchChange
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
-from noisescale_core.theory.learning_rate import RuleFamily, family_of
+from noisescale_core.theory.learning_rate import BatchChange, RuleFamily, family_of
 from noisescale_core.theory.rescaling import Hyperparameters, Rescaling, rescale_all
 from noisescale_core.theory.trade_off import step_efficiency
 

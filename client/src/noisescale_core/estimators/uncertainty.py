@@ -12,8 +12,7 @@ from typing import NamedTuple
 from noisescale_core.errors import EstimationError
 from noisescale_core.estimators.signal import normal_deviate
 from noisescale_core.estimators.student_t import t_quantile
-from noisescale_core.estimators.time_to_resolve import RESOLVED_Z, updates_needed
-from noisescale_core.estimators.windows import WindowSums
+from noisescale_core.estimators.windows import RESOLVED_Z, WindowSums, updates_needed
 
 CONFIRMED_Z = 4.0
 """z of a window's own from which it confirms the resolved windows before it.

@@ -7,7 +7,7 @@ and k (1 - β) to stay below one. Source: Malladi et al. 2022, arXiv:2205.10287,
 
 import math
 
-from noisescale_core.theory.change import BatchChange, Change
+from noisescale_core.theory.learning_rate import BatchChange, Change
 
 _SOURCE = "Malladi et al. 2022, arXiv:2205.10287"
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields
 
 from noisescale_core.errors import DomainError
 from noisescale_core.theory import adam_memory
-from noisescale_core.theory.change import BatchChange, Change
 from noisescale_core.theory.domain import require_not_negative, require_positive
-from noisescale_core.theory.learning_rate import RuleFamily, family_of, grid, rescale
+from noisescale_core.theory.learning_rate import BatchChange, Change, RuleFamily, family_of, grid, rescale
 
 _NO_RULE = "no rule is published for this optimizer: tune it again"
 

@@ -12,11 +12,18 @@ from noisescale.run import active_run
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_lab import branch as package
-from noisescale_lab.branch.branching_point import kappa_bounds, point_of
 from noisescale_lab.branch.comparison import changed_to, compare, rate_now, set_rates, warning
 from noisescale_lab.branch.plan import Arm, Length, arms
 from noisescale_lab.branch.random_states import RandomStates
-from noisescale_lab.branch.result import ArmResult, BranchCost, BranchResult, local_critical_batch, meaning
+from noisescale_lab.branch.result import (
+    ArmResult,
+    BranchCost,
+    BranchResult,
+    kappa_bounds,
+    local_critical_batch,
+    meaning,
+    point_of,
+)
 from noisescale_lab.branch.storing import BranchLabels, store
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from noisescale.guard import Faults, never_raises
 from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
-from noisescale_core.theory.change import BatchChange
+from noisescale_core.theory.learning_rate import BatchChange
 from noisescale_lab.follow.agreement import RankAgreement
 from noisescale_lab.follow.batches import Batches
 from noisescale_lab.follow.books import Books, Decision

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from noisescale_core.theory.change import BatchChange, Change
+from noisescale_core.theory.learning_rate import BatchChange, Change
 from noisescale_core.theory.rescaling import Hyperparameters, rescale_all
 
 Companion = Literal["betas", "epsilon", "weight_decay"]

@@ -11,8 +11,8 @@ from noisescale_core.advice.parts.numbers import chance, duration, more, number,
 from noisescale_core.advice.parts.parts import Caution, DecisionWord, Interval, Predicted, RunSetting, RunSoFar
 from noisescale_core.advice.words import of_language_models
 from noisescale_core.estimators.flags import Flags
-from noisescale_core.estimators.time_to_resolve import run_until_resolved
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.estimators.windows import run_until_resolved
 from noisescale_core.theory.expected_cost import Stake
 from noisescale_core.theory.learning_rate import Rule, RuleFamily, family_of
 

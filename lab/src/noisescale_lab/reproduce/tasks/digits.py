@@ -11,8 +11,7 @@ from noisescale_lab.reproduce.stacked.network import Dense, Network
 from noisescale_lab.reproduce.stacked.optimizers import ADAM, SGD
 from noisescale_lab.reproduce.stacked.random_stream import fraction, normals, pick
 from noisescale_lab.reproduce.stacked.variational import VariationalAutoencoder, negative_evidence_bound
-from noisescale_lab.reproduce.task import Task
-from noisescale_lab.reproduce.tasks.finite import evaluation, sampler
+from noisescale_lab.reproduce.task import Task, evaluation, sampler
 
 NUM_CLASSES = 10
 

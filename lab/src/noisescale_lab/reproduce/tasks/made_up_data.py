@@ -5,8 +5,7 @@ import torch
 from noisescale_lab.reproduce.stacked.losses import squared_error
 from noisescale_lab.reproduce.stacked.network import Dense, Network
 from noisescale_lab.reproduce.stacked.optimizers import SGD
-from noisescale_lab.reproduce.task import Task
-from noisescale_lab.reproduce.tasks.finite import evaluation, sampler
+from noisescale_lab.reproduce.task import Task, evaluation, sampler
 
 NUM_EXAMPLES = 20_000
 NUM_INPUTS = 16

@@ -6,8 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from noisescale_lab.reproduce.stacked.losses import softmax_cross_entropy, squared_error
 from noisescale_lab.reproduce.stacked.network import Dense, Network
 from noisescale_lab.reproduce.stacked.optimizers import SGD
-from noisescale_lab.reproduce.task import Task
-from noisescale_lab.reproduce.tasks.finite import evaluation, sampler, standardised
+from noisescale_lab.reproduce.task import Task, evaluation, sampler, standardised
 
 
 def iris_softmax() -> Task:
