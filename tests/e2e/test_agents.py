@@ -28,7 +28,7 @@ from mcp.client.streamable_http import streamable_http_client
 import noisescale
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from noisescale.agents import server as serving
-from noisescale.agents.caller import Caller
+from noisescale.agents.calls import Caller
 from noisescale.agents.explaining import FORMULAS
 from noisescale.agents.server import make_server
 from noisescale.commands import main

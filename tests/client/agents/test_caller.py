@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from noisescale.agents.caller import Caller, bearer_key
+from noisescale.agents.calls import Caller, bearer_key
 from noisescale.config import Config
 from noisescale_core.errors import ConfigError
 

@@ -18,7 +18,7 @@ import uvicorn
 from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
 
-from noisescale.agents.caller import Caller
+from noisescale.agents.calls import Caller
 from noisescale.agents.server import http_app, make_server
 from noisescale.config import Config
 from principals import OURS, PUBLIC_URL, SECRET, Team, running_team

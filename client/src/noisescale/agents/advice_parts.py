@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from noisescale.agents.answering import estimate, quantity, rounded
+from noisescale.agents.calls import estimate, quantity, rounded
 from noisescale.agents.schemas import Quantity
 from noisescale.agents.schemas_advice import (
     AtPreference,

@@ -7,8 +7,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from noisescale.agents import advice_parts
-from noisescale.agents.answering import answer, in_words
-from noisescale.agents.caller import Asked, Caller
+from noisescale.agents.calls import Asked, Caller, answer, in_words
 from noisescale.agents.reading_runs import RunName, page_of
 from noisescale.agents.schemas_advice import Plan, Recommendation
 from noisescale.ask.asking import with_query

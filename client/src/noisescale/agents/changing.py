@@ -5,8 +5,7 @@ from typing import Annotated
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from noisescale.agents.answering import answer, in_words
-from noisescale.agents.caller import Asked, Caller
+from noisescale.agents.calls import Asked, Caller, answer, in_words
 from noisescale.agents.reading_runs import RunName
 from noisescale.agents.schemas import Changed
 from noisescale.stored.api import path_of

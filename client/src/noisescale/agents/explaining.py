@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from mcp.types import CallToolResult
 
-from noisescale.agents.answering import answer, in_words, quantity
-from noisescale.agents.caller import Asked, Caller
+from noisescale.agents.calls import Asked, Caller, answer, in_words, quantity
 from noisescale.agents.reading_runs import RunName, unit_of
 from noisescale.agents.schemas import Quantity
 from noisescale.agents.schemas_advice import Explanation, Rows

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from noisescale.agents.answering import answer, estimate, in_words, quantity, rounded
-from noisescale.agents.caller import Asked, Caller
+from noisescale.agents.calls import Asked, Caller, answer, estimate, in_words, quantity, rounded
 from noisescale.agents.schemas import (
     Columns,
     Comparison,

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noisescale.agents.advising import Advising
-from noisescale.agents.caller import Caller, bearer_key
+from noisescale.agents.calls import Caller, bearer_key
 from noisescale.agents.changing import Changing
 from noisescale.agents.explaining import Explaining
 from noisescale.agents.reading_runs import ReadingRuns

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from noisescale.agents.answering import answer, in_words, quantity
-from noisescale.agents.caller import Asked, Caller
+from noisescale.agents.calls import Asked, Caller, answer, in_words, quantity
 from noisescale.agents.schemas import Quantity, SweepFit, SweepLine, Sweeps, Target
 from noisescale.stored.api import Api, path_of
 from noisescale.stored.finding import MAX_LISTED, NotFound, as_id

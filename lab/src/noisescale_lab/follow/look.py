@@ -17,10 +17,10 @@ from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_core.theory.temperature import informs_critical_batch
 from noisescale_lab.follow.actions import RunState, Train, Undo
+from noisescale_lab.follow.batches import PossibleBatches
 from noisescale_lab.follow.books import Books, Decision, Seen
 from noisescale_lab.follow.memory import Settings
 from noisescale_lab.follow.policy import advise, rate_factor
-from noisescale_lab.follow.possible_batches import PossibleBatches
 from noisescale_lab.follow.walk import Span, Stretch, kept_promise, path_at
 
 STEPS_BETWEEN_LOOKS = 0.12

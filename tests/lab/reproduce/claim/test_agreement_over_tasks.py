@@ -1,7 +1,6 @@
 import pytest
 
-from noisescale_lab.reproduce.claim.judged.agreement_over_tasks import Point, agreement
-from noisescale_lab.reproduce.claim.judged.retrospect import PUBLISHED, exclusions, series
+from noisescale_lab.reproduce.claim.judged.retrospect import PUBLISHED, Point, agreement, exclusions, series
 from reproduced_tasks import make_result
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noisescale_core.estimators.student_t import t_quantile
-from noisescale_lab.reproduce.claim.judged.agreement_over_tasks import Figure
+from noisescale_lab.reproduce.claim.judged.retrospect import Figure
 from noisescale_lab.reproduce.claim.task_result import TaskResult, TunedRun, run_nearest_critical
 
 LEVEL = 0.975
