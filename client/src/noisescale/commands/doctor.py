@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from noisescale.commands.waiting import waiting
+from noisescale.commands.status import waiting
 from noisescale.config import Config
 from noisescale.outbox import SPOOL
 from noisescale.transport.limits import Limits

@@ -16,9 +16,9 @@ from noisescale_core.errors import ConfigError
 from noisescale_lab.reproduce.advice.simple_policies import SIMPLE
 from noisescale_lab.reproduce.advice.tables import as_text, summary, tables, write_files
 from noisescale_lab.reproduce.advice.task_advice import ReplayEffort, TaskAdvice, try_advice
-from noisescale_lab.reproduce.arguments import at_least_one, named_tasks, say
 from noisescale_lab.reproduce.claim.campaign import settings
 from noisescale_lab.reproduce.claim.report.to_server import answers, store_findings
+from noisescale_lab.reproduce.command import at_least_one, named_tasks, say
 from noisescale_lab.reproduce.in_processes import in_processes
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS
 

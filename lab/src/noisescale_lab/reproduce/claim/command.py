@@ -5,13 +5,13 @@ from pathlib import Path
 
 from noisescale.config import Config
 from noisescale_core.errors import ConfigError
-from noisescale_lab.reproduce.arguments import at_least_one, named_tasks, say
 from noisescale_lab.reproduce.claim.campaign import Campaign, run_campaign, settings
 from noisescale_lab.reproduce.claim.effort import usual_tasks
 from noisescale_lab.reproduce.claim.judged.findings import findings
 from noisescale_lab.reproduce.claim.report.files import HOW, summary, write_files, write_report
 from noisescale_lab.reproduce.claim.report.tables import tables
 from noisescale_lab.reproduce.claim.report.to_server import answers, store_findings
+from noisescale_lab.reproduce.command import at_least_one, named_tasks, say
 from noisescale_lab.reproduce.registry import ALL
 
 
