@@ -1,28 +1,113 @@
 """Weights & Biases: run folders with a `.wandb` file, as offline runs leave them, checked by their checksums.
 
-A source ENTITY/PROJECT or ENTITY/PROJECT/RUN is asked of the server (`wandb_api.py`).
+A source ENTITY/PROJECT or ENTITY/PROJECT/RUN is asked of the server.
 """
 
+import importlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from wandb.proto import wandb_internal_pb2
 
-from noisescale_importers.readers import wandb_api
+from noisescale_core.errors import ConfigError
 from noisescale_importers.readers.files import SourceFile, files_of
 from noisescale_importers.readers.table import flat
-from noisescale_importers.source import Damage, Row, SourceRun, State
+from noisescale_importers.roles import number_of
+from noisescale_importers.source import Damage, Row, SourceRun, State, shown
+
+PATH = re.compile(r"[\w.-]+/[\w.-]+(/[\w.-]+)?")
+"""ENTITY/PROJECT, or ENTITY/PROJECT/RUN."""
+
+STATES: Mapping[str, State] = {
+    "finished": "finished", "failed": "failed", "crashed": "failed", "killed": "failed", "running": "running",
+}  # fmt: skip
 
 START = b":W&B"
 HEADER_BYTES = 7
 BLOCK_BYTES = 32 * 1024
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+
+
+# Runs on a W&B server, by its public API with the user's own key; part of the importer `wandb`.
+
+
+def runs_of(path: str) -> Iterator[SourceRun | Damage]:
+    """The runs of a project, or one run.
+
+    Raises:
+        ConfigError: Where the server gives no answer, or has no such project.
+    """
+    wandb = importlib.import_module("wandb")  # takes a second to import, and files do without
+    try:
+        api = wandb.Api()
+        found = [api.run(path)] if path.count("/") == 2 else list(api.runs(path))
+    except (wandb.errors.Error, ValueError, OSError) as error:
+        raise ConfigError(
+            f"W&B gives no runs of {shown(path)}: {shown(error, 300)}; log in with `wandb login`"
+        ) from error
+    for run in found:
+        yield _run_of_api(run, path, (wandb.errors.Error, ValueError, OSError))
+
+
+def identity(project: str | None, run_id: str) -> str:
+    """What tells a run from others, on disk and on a server: an id that somebody chose is of one project alone."""
+    return f"{project or 'uncategorized'}/{run_id}"
+
+
+def _run_of_api(run: Any, path: str, faults: tuple[type[Exception], ...]) -> SourceRun:
+    return SourceRun(
+        identity=identity(path.split("/")[1], str(run.id)),
+        place=f"{path} {run.id}",
+        rows=lambda: _rows_of_api(run, faults),
+        name=run.name or str(run.id),
+        config=flat(dict(run.config)),
+        group=path.split("/")[1],
+        state=STATES.get(str(run.state), "unknown"),
+        started_at=_seconds(run.created_at),
+        roles={"step": "_step"},
+    )
+
+
+def _rows_of_api(run: Any, faults: tuple[type[Exception], ...]) -> Iterator[Row | Damage]:
+    try:
+        for number, entry in enumerate(run.scan_history(), start=1):
+            yield row_of(flat(dict(entry)), f"history {number}")
+    except faults as error:
+        yield Damage("history", f"the rest was not given: {shown(error, 300)}")
+
+
+def row_of(entry: Mapping[str, object], place: str) -> Row | Damage:
+    """A row of a history; what W&B adds to each has its own names.
+
+    Numbers that are not finite stand in it as texts.
+    """
+    values = {}
+    for name, value in entry.items():
+        is_text = isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity")
+        number = None if is_text else number_of(value)
+        if number is not None:
+            values[name] = number
+    time, step = values.pop("_timestamp", None), values.pop("_step", None)
+    values.pop("_runtime", None)
+    if step is None or step != step or not abs(step) < 2**53:
+        return Damage(place, f"has no step, got {step}", is_a_row=True)
+    return Row(values, int(step), time, place)
+
+
+def _seconds(text: object) -> float | None:
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 class Importer:
@@ -35,9 +120,9 @@ class Importer:
             ConfigError: For a source that is not there.
         """
         of_runs: dict[tuple[str | None, str], list[tuple[SourceFile, _Facts]]] = {}
-        online = [one for one in sources if wandb_api.PATH.fullmatch(one) and not Path(one).exists()]
+        online = [one for one in sources if PATH.fullmatch(one) and not Path(one).exists()]
         for path in online:
-            yield from wandb_api.runs_of(path)
+            yield from runs_of(path)
         on_disk = [one for one in sources if one not in online]
         for file in files_of(on_disk, lambda path: path.suffix == ".wandb"):
             if isinstance(file, Damage):
@@ -58,7 +143,7 @@ def _run(run_id: str, files: Sequence[tuple[SourceFile, "_Facts"]]) -> SourceRun
     newest = files[-1][1]
     config = {name: value for _, facts in files for name, value in facts.config.items()}
     return SourceRun(
-        identity=wandb_api.identity(newest.group, run_id),
+        identity=identity(newest.group, run_id),
         place=str(files[-1][0].path),
         rows=lambda: (row for file, _ in files for row in _rows(file.path, is_one=len(files) == 1)),
         name=newest.name or run_id,
@@ -127,7 +212,7 @@ def _row(history: Any, place: str) -> Row | Damage:
         entry |= flat({item.key or "/".join(item.nested_key): _json(item.value_json)})
     if "_step" not in entry and history.HasField("step"):
         entry["_step"] = history.step.num
-    return wandb_api.row_of(entry, place)
+    return row_of(entry, place)
 
 
 def _json(text: str) -> object:

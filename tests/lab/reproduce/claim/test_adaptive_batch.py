@@ -1,6 +1,6 @@
 import pytest
 
-from noisescale_lab.reproduce.claim.adaptive_batch import adaptive_batch
+from noisescale_lab.reproduce.claim.measure_task import adaptive_batch
 from noisescale_lab.reproduce.claim.noise_over_run import NoiseWindow
 from noisescale_lab.reproduce.claim.task_result import TunedRun
 from noisescale_lab.reproduce.registry import ALL
