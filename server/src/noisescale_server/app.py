@@ -49,8 +49,8 @@ from noisescale_server.api.runs import projects, runs
 from noisescale_server.api.sweeps import critical_batch, learning_rates, sweeps
 from noisescale_server.api.sweeps import published as published_sweeps
 from noisescale_server.api.telemetry import routes as telemetry
-from noisescale_server.api.telemetry.loopback import on_loopback
 from noisescale_server.api.telemetry.reporting import reported
+from noisescale_server.api.telemetry.routes import on_loopback
 from noisescale_server.process.alerting import alerted
 from noisescale_server.process.house_keeping import house_kept
 from noisescale_server.process.migrating import migrations_folder
