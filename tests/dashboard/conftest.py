@@ -15,6 +15,7 @@ from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.app import create_app, mount
 from noisescale_dashboard.serving.settings import DashboardSettings
 from served_in_thread import served_by
+from shared_dashboard import SharedDashboard
 
 # a page is patient on a machine that does other work, too
 expect.set_options(timeout=20_000)
@@ -32,8 +33,21 @@ def fake_api() -> FakeApi:
     return FakeApi()
 
 
+@pytest.fixture(scope="session")
+def shared_dashboard() -> SharedDashboard:
+    return SharedDashboard()
+
+
 @pytest.fixture
-def dashboard(fake_api: FakeApi) -> FastAPI:
+def dashboard(shared_dashboard: SharedDashboard, fake_api: FakeApi) -> Iterator[FastAPI]:
+    shared_dashboard.asked = fake_api
+    yield shared_dashboard.app
+    shared_dashboard.asked = None
+
+
+@pytest.fixture
+def own_dashboard(fake_api: FakeApi) -> FastAPI:
+    """For a test that changes it, or is about a new one."""
     client = ApiClient(base_url="http://api", transport=httpx.ASGITransport(app=fake_api.app))
     return create_app(DashboardSettings(), client)
 
@@ -44,9 +58,16 @@ async def client(dashboard: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+async def shared_callbacks(shared_dashboard: SharedDashboard) -> Callbacks:
+    transport = httpx.ASGITransport(app=shared_dashboard.app)
+    async with httpx.AsyncClient(base_url="http://dashboard", transport=transport) as opened:
+        return await Callbacks.of(opened)
+
+
 @pytest.fixture
-async def callbacks(client: httpx.AsyncClient) -> Callbacks:
-    return await Callbacks.of(client)
+def callbacks(client: httpx.AsyncClient, shared_callbacks: Callbacks) -> Callbacks:
+    return Callbacks(client, shared_callbacks.dependencies)
 
 
 @pytest.fixture(scope="session")

@@ -8,24 +8,19 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from callback_values import VALUES
 from dashboard_callbacks import Callbacks
-from fakes_api import FakeApi
-from noisescale_dashboard.api.client import ApiClient
-from noisescale_dashboard.app import create_app
-from noisescale_dashboard.serving.settings import DashboardSettings
+from shared_dashboard import SharedDashboard
 
 HUGE = 10**400
 ODD: tuple[Any, ...] = ([], {"a": 1}, "x", HUGE, True, None)
 
 
-@pytest.fixture
-def dashboard(fake_api: FakeApi) -> FastAPI:
+@pytest.fixture(scope="session")
+def shared_dashboard() -> SharedDashboard:
     """One whose API answers what it cannot read with an error, as the server does."""
-    api = httpx.ASGITransport(app=fake_api.app, raise_app_exceptions=False)
-    return create_app(DashboardSettings(), ApiClient(base_url="http://api", transport=api))
+    return SharedDashboard(raises=False)
 
 
 async def answer_to(client: httpx.AsyncClient, body: Any) -> httpx.Response:

@@ -69,8 +69,8 @@ async def test_the_page_of_a_wrong_address_may_load_its_scripts(address: str) ->
     assert wrong.headers["content-security-policy"] == right.headers["content-security-policy"]
 
 
-def test_a_wrong_address_may_be_the_first_that_anybody_asks_for(dashboard: FastAPI) -> None:
-    with TestClient(dashboard) as reader:
+def test_a_wrong_address_may_be_the_first_that_anybody_asks_for(own_dashboard: FastAPI) -> None:
+    with TestClient(own_dashboard) as reader:
         answer = reader.get("/elsewhere")
 
     assert answer.status_code == 404
@@ -104,13 +104,13 @@ async def test_the_status_of_an_address_says_whether_there_is_such_a_page(addres
     assert "10-base.css" in answer.text
 
 
-async def test_html_that_is_not_of_the_dashboard_keeps_its_status(
-    dashboard: FastAPI, client: httpx.AsyncClient
-) -> None:
+async def test_html_that_is_not_of_the_dashboard_keeps_its_status(own_dashboard: FastAPI) -> None:
     """The server's own pages, such as /docs, have no policy of their own either."""
-    dashboard.add_api_route("/docs", lambda: HTMLResponse("documents"))
+    own_dashboard.add_api_route("/docs", lambda: HTMLResponse("documents"))
 
-    answer = await client.get("/docs")
+    transport = httpx.ASGITransport(app=own_dashboard)
+    async with httpx.AsyncClient(base_url="http://dashboard", transport=transport) as client:
+        answer = await client.get("/docs")
 
     assert (answer.status_code, answer.text) == (200, "documents")
 
