@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
+from known_routes import with_known_routes
 from noisescale_server.app import create_app
 from noisescale_server.process.settings import Settings
 
@@ -28,7 +29,7 @@ async def running_app(database_url: str, **others: Any) -> AsyncIterator[FastAPI
     """The server on this database, from its start to its end."""
     # a busy machine may take its time to open a connection; how long a request waits for one has tests of its own
     usual = {"pool_size": 4, "pool_wait_seconds": 20.0, "allow_unsafe_database": True}
-    created = create_app(local_settings(database_url, **{**usual, **others}))
+    created = with_known_routes(create_app(local_settings(database_url, **{**usual, **others})))
     async with created.router.lifespan_context(created):
         yield created
 

@@ -10,6 +10,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from known_routes import with_known_routes
 from noisescale_server.app import create_app
 from noisescale_server.process.impatient_http import ImpatientProtocol
 from noisescale_server.process.settings import Settings
@@ -46,7 +47,7 @@ def served_app(
         "local_token": TOKEN,
         "reads_per_minute": 1_000_000,
     }
-    app = create_app(Settings(database_url=database_url, **(usual | settings)))
+    app = with_known_routes(create_app(Settings(database_url=database_url, **(usual | settings))))
     if extend is not None:
         extend(app)
     config = uvicorn.Config(
