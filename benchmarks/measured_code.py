@@ -124,9 +124,7 @@ MEASURED = MappingProxyType(
         "capture": Measured("benchmark_capture.py", _WATCHING),
         "comparison": _server("benchmark_comparison.py", "comparison/comparison"),
         "cost": _server("benchmark_cost.py", "cost/cost", left_out=_FITTING),
-        "coverage": Measured(
-            "benchmark_coverage.py", left_out=(*_ADVICE, *_READING, f"{SERVER}/services/runs/runs.py")
-        ),
+        "coverage": Measured("benchmark_coverage.py", left_out=(*_ADVICE, *_READING, f"{SERVER}/services/runs.py")),
         "dashboard": Measured("dashboard/benchmark_dashboard.py", (SERVER, DASHBOARD), alone=(DASHBOARD,)),
         "fits": Measured("benchmark_fits.py", alone=(f"{SERVER}/data/mlperf_convergence.json",)),
         "following": Measured(
@@ -174,7 +172,6 @@ MEASURED = MappingProxyType(
             "benchmark_million_runs.py",
             "ingest/streams",
             "recommendation/recommendation",
-            "runs/projects",
             "runs/runs",
             "series",
             left_out=_FITTING,

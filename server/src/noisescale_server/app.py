@@ -34,18 +34,17 @@ from noisescale_server.api.access.route import authorize
 from noisescale_server.api.alerts import routes as alerts
 from noisescale_server.api.calibration import Recalibrations
 from noisescale_server.api.comparison import comparison, equal_loss, reference_values
-from noisescale_server.api.comparison import runs as comparison_runs
 from noisescale_server.api.cost import cost
 from noisescale_server.api.ingest import streams
 from noisescale_server.api.planner import tradeoff
-from noisescale_server.api.platform import about, docs, health
+from noisescale_server.api.platform import docs, health
 from noisescale_server.api.platform.deps import PROBLEM_RESPONSES
 from noisescale_server.api.platform.docs import serve_documentation
 from noisescale_server.api.platform.errors import register_error_handlers, register_unknown_api_paths
 from noisescale_server.api.platform.health import Readiness
 from noisescale_server.api.recommendation import recommendation
 from noisescale_server.api.reproductions import reproductions
-from noisescale_server.api.runs import projects, runs
+from noisescale_server.api.runs import runs
 from noisescale_server.api.sweeps import critical_batch, learning_rates, sweeps
 from noisescale_server.api.sweeps import published as published_sweeps
 from noisescale_server.api.telemetry import routes as telemetry
@@ -63,13 +62,11 @@ from noisescale_server.services.comparison import reference_values as reference_
 from noisescale_server.services.comparison.comparison import Comparisons
 from noisescale_server.services.comparison.equal_loss import KnownWindows
 from noisescale_server.services.ingest.window_turns import WindowTurns
-from noisescale_server.services.platform import durability
 from noisescale_server.services.platform import health as health_service
 from noisescale_server.services.platform.health import Migrations
 from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.access.visibility import session_factory
-from noisescale_server.storage.platform.durability import look_at_every_connection
-from noisescale_server.storage.platform.engine import create_engine
+from noisescale_server.storage.platform.engine import create_engine, look_at_every_connection
 
 ROUTERS = (
     # before runs: its path looks like a run's
@@ -82,7 +79,7 @@ ROUTERS = (
     series.router,
     series.metrics_router,
     reference_values.router,
-    projects.router,
+    runs.projects_router,
     sharing.links,
     sharing.projects,
     defaults.router,
@@ -98,7 +95,6 @@ ROUTERS = (
     published_sweeps.router,
     reproductions.router,
     comparison.router,
-    comparison_runs.router,
     tradeoff.router,
     equal_loss.router,
     cost.router,
@@ -106,7 +102,7 @@ ROUTERS = (
     learning_rate.router,
     learning_rates.router,
     tasks.router,
-    about.router,
+    health.server_router,
     me.router,
     keys.router,
     people.router,
@@ -218,7 +214,7 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
     assert settings.database_url is not None, "create_app refuses settings without it"
     engine = read_engine = engine_for(settings.database_url, settings)
     if not settings.allow_unsafe_database:
-        look_at_every_connection(engine, durability.refuse_unsafe)
+        look_at_every_connection(engine, health_service.refuse_unsafe)
     if settings.database_read_url is not None:
         read_engine = engine_for(settings.database_read_url, settings)
     for one in {engine, read_engine}:
@@ -247,7 +243,7 @@ async def look_at_database(app: FastAPI) -> UUID:
     """
     async with app.state.sessions() as session:
         if not app.state.settings.allow_unsafe_database:
-            await durability.check(session)
+            await health_service.check_durable(session)
         return await health_service.check_ready(session, app.state.migrations)
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from noisescale_core.estimators.path import Path, Push
 from noisescale_server.services.calibration.known_rates import readings_of
-from noisescale_server.services.learning_rate.paths import Moment
+from noisescale_server.services.learning_rate import Moment
 
 
 def run(**changes):

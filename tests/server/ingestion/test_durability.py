@@ -11,8 +11,8 @@ import pytest
 from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
 from factories import make_batch
 from noisescale_server.app import create_app
-from noisescale_server.services.platform.durability import refuse_unsafe
 from noisescale_server.services.platform.errors import DatabaseNotDurable
+from noisescale_server.services.platform.health import refuse_unsafe
 from problems import assert_problem
 
 

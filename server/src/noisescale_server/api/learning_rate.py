@@ -9,8 +9,8 @@ from noisescale_core.advice.learning_rate.rate_coefficients import Schedule
 from noisescale_core.advice.learning_rate.rate_verdict import Word
 from noisescale_server.api.platform.deps import ReadSession, RunId
 from noisescale_server.api.platform.schemas import Answer
-from noisescale_server.services.learning_rate import verdicts
-from noisescale_server.services.learning_rate.verdicts import RateAtStep, RateSeries
+from noisescale_server.services import learning_rate
+from noisescale_server.services.learning_rate import RateAtStep, RateSeries
 
 router = APIRouter(tags=["recommendation"])
 
@@ -83,7 +83,7 @@ async def get_learning_rate(
     run_id: RunId, query: Annotated[LearningRateQuery, Query()], session: ReadSession
 ) -> LearningRateAnswer:
     """Whether the learning rate is too low, right or too high, from the path of the parameters; with odds."""
-    return learning_rate_answer(await verdicts.of_run(session, run_id, max_points=query.points))
+    return learning_rate_answer(await learning_rate.of_run(session, run_id, max_points=query.points))
 
 
 def learning_rate_answer(found: RateSeries) -> LearningRateAnswer:

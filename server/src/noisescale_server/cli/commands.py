@@ -17,7 +17,7 @@ from noisescale_server.cli.backups import BackupError
 from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError, kept_running
 from noisescale_server.process import app_role, discovery, local_access, migrating, serving, start_policy
 from noisescale_server.process.settings import Settings
-from noisescale_server.services.platform import durability
+from noisescale_server.services.platform import health
 from noisescale_server.services.platform.errors import DatabaseNotDurable
 from noisescale_server.storage.access.visibility import session_factory
 from noisescale_server.storage.platform.driver import DATABASE_ERRORS
@@ -213,7 +213,7 @@ async def _refuse_unsafe(database_url: str, settings: Settings) -> None:
     try:
         with contextlib.suppress(*DATABASE_ERRORS):
             async with session_factory(engine)() as session:
-                await durability.check(session)
+                await health.check_durable(session)
     finally:
         await engine.dispose()
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
 
 from noisescale_core.advice.evidence.kappa import Kappa
 from noisescale_core.advice.parts import parts as advice
@@ -45,10 +46,10 @@ from noisescale_server.api.runs.schemas import (
     RunSummary,
 )
 from noisescale_server.api.runs.which import RunQuery, SummaryQuery, patience, run_filter
+from noisescale_server.services import runs
 from noisescale_server.services.calibration import calibration
 from noisescale_server.services.platform.errors import refuse
-from noisescale_server.services.runs import runs
-from noisescale_server.services.runs.runs import Page, RunView
+from noisescale_server.services.runs import Page, RunView
 from noisescale_server.storage.runs.folding import Fold
 from noisescale_server.storage.runs.listing import Sort
 from noisescale_server.storage.runs.runs import NewRun as StoredNewRun
@@ -266,3 +267,33 @@ async def change_run(
 async def delete_run(run_id: RunId, request: Request) -> None:
     """Delete the run with all its data."""
     await commit_with_retry(sessions_of(request), lambda session: calibration.remove_run(session, run_id))
+
+
+# GET /api/v1/projects: what a reader can choose from.
+
+projects_router = APIRouter(tags=["projects"])
+
+
+class ProjectAnswer(BaseModel):
+    """A project with its tasks; `num_runs` is null where it was not asked for."""
+
+    name: str
+    num_runs: int | None
+    tasks: list[str]
+
+
+class ProjectList(BaseModel):
+    """All projects by name."""
+
+    projects: list[ProjectAnswer]
+
+
+@projects_router.get("/projects")
+async def list_projects(
+    session: ReadSession, counts: Annotated[bool, Query(description="false: without counting runs, at once")] = True
+) -> ProjectList:
+    """Every project with the number of its runs and its tasks."""
+    found = await runs.list_projects(session, are_counted=counts)
+    return ProjectList(
+        projects=[ProjectAnswer(name=item.name, num_runs=item.num_runs, tasks=list(item.tasks)) for item in found]
+    )

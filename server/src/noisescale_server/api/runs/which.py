@@ -14,7 +14,7 @@ from noisescale_server.api.platform import cursor as cursors
 from noisescale_server.api.platform.deps import UUIDS, Number, Text, check_range, read_ids, refuse_number
 from noisescale_server.process.settings import Settings
 from noisescale_server.services.platform.errors import refuse
-from noisescale_server.services.runs.runs import Patience, Status
+from noisescale_server.services.runs import Patience, Status
 from noisescale_server.storage.runs.filters import CONFIG, NUMBER, NUMBERS, WORDS, Comparison, Condition, RunFilter
 
 MAX_CONDITIONS: Final = 16

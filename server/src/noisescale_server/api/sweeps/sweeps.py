@@ -28,8 +28,7 @@ from noisescale_server.api.sweeps.schemas import (
     followed_answer,
 )
 from noisescale_server.services.calibration import calibration
-from noisescale_server.services.sweeps import large_batch_quality, sweeps
-from noisescale_server.services.sweeps import plan as sweep_plan
+from noisescale_server.services.sweeps import critical_batch, large_batch_quality, sweeps
 from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, GivenRun, Goal, Kind, SweepView
 from noisescale_server.storage.platform.tables import Calibration, Sweep, SweepRun
 from noisescale_server.storage.sweeps import NewSweep, SweepFilter, SweepRow, called
@@ -199,7 +198,7 @@ async def get_sweep_plan(
     sweep_id: SweepId, query: Annotated[SweepPlanQuery, Query()], session: ReadSession
 ) -> SweepPlanAnswer:
     """Runs that narrow B_crit's interval most for what they cost, or what a refused sweep needs."""
-    row, found = await sweep_plan.of_sweep(
+    row, found = await critical_batch.plan_of_sweep(
         session, sweep_id, target=query.target, wanted_ratio=query.ratio, level=query.level
     )
     return SweepPlanAnswer(sweep_id=sweep_id, unit=row.sweep.unit, level=query.level, plan=found)

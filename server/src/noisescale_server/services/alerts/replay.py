@@ -33,7 +33,7 @@ from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.sparklines import Sparkline
 from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage import comments
-from noisescale_server.storage.alerts import late, past_runs
+from noisescale_server.storage.alerts import late, watched
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import SIMPLE
@@ -84,7 +84,7 @@ async def replay(session: AsyncSession, whole_runs: WholeRuns, rule: Rule, *, da
         now: The server's clock.
     """
     began = now - timedelta(days=days)
-    runs = await past_runs.newest(session, rule.project_id, heard_after=began, limit=MAX_RUNS + 1)
+    runs = await watched.past_runs(session, rule.project_id, heard_after=began, limit=MAX_RUNS + 1)
     looked_at, has_more = runs[:MAX_RUNS], len(runs) > MAX_RUNS
     if rule.kind == "spool_growing":
         noted = await late.of_runs(session, [run.id for run in looked_at], after=began)

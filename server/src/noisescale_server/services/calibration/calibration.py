@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.calibration.measurement import observed_kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
+from noisescale_server.services import runs
 from noisescale_server.services.calibration import followed, known_rates
-from noisescale_server.services.runs import runs
 from noisescale_server.services.sweeps import gathered, noise_scale_behind, sweeps
 from noisescale_server.services.sweeps.measured import MeasuredSweep, last_step, measure
 from noisescale_server.services.sweeps.noise_scale_behind import Behind, RunBehind

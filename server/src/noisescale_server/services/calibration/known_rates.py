@@ -12,8 +12,8 @@ from noisescale_core.advice.learning_rate.rate_verdict import bent, with_momentu
 from noisescale_core.estimators.path import path_ratio
 from noisescale_server.analysis.calibration.rate_lines import REACH
 from noisescale_server.analysis.sweeps.learning_rate_sweep.best_rates import BestRate
-from noisescale_server.services.learning_rate import paths
-from noisescale_server.services.learning_rate.paths import Moment, planned_steps
+from noisescale_server.services import learning_rate
+from noisescale_server.services.learning_rate import Moment, planned_steps
 from noisescale_server.services.sweeps.measured import MeasuredSweep
 from noisescale_server.services.sweeps.sweeps import SweepView
 from noisescale_server.storage.platform.tables import Run, SweepRun
@@ -80,7 +80,7 @@ async def _readings(session: AsyncSession, run: Run | None) -> Readings | None:
     # stored rows never change: the same steps give the same path
     key = (run.id, run.created_at, covered, run.optimizer, planned_steps(run))
     if key not in _kept:
-        walked = await paths.of_run(session, run)
+        walked = await learning_rate.path_of_run(session, run)
         _kept[key] = readings_of(run, walked.moments)
     return _kept[key]
 

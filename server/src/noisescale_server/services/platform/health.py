@@ -6,9 +6,9 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services.platform.errors import SchemaOutdated
+from noisescale_server.services.platform.errors import DatabaseNotDurable, SchemaOutdated
 from noisescale_server.storage import telemetry
-from noisescale_server.storage.platform import epochs, schema_version
+from noisescale_server.storage.platform import engine, epochs, schema_version
 from noisescale_server.storage.telemetry import Stored
 
 
@@ -60,3 +60,25 @@ async def about(session: AsyncSession) -> About:
     """
     database = await telemetry.database_version(session)
     return About(version("noisescale-server"), database, await telemetry.by_project(session))
+
+
+# Refuses a database that may forget what it has acknowledged.
+
+
+def refuse_unsafe(switched_off: list[str]) -> None:
+    """Raise where a setting that durability needs is off.
+
+    Raises:
+        DatabaseNotDurable: Names those that are.
+    """
+    if switched_off:
+        raise DatabaseNotDurable(switched_off)
+
+
+async def check_durable(session: AsyncSession) -> None:
+    """Raise unless this database keeps what it has committed.
+
+    Raises:
+        DatabaseNotDurable: When a setting that durability needs is off.
+    """
+    refuse_unsafe(await engine.switched_off(session))

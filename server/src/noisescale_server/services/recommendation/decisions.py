@@ -17,8 +17,7 @@ from noisescale_core.advice.parts.parts import Decision
 from noisescale_core.advice.question import NOTHING_ASKED
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.looks import look_of, steps_of
-from noisescale_server.services import defaults
-from noisescale_server.services.learning_rate import verdicts
+from noisescale_server.services import defaults, learning_rate
 from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.live import LiveSeries
@@ -73,6 +72,6 @@ async def _judge(
     # milliseconds of arithmetic, for which no request should wait
     so_far = run_history.so_far(run, past)
     found = await asyncio.to_thread(decide, so_far, Measured(kappa), asked)
-    if may_wait_for_the_rate(found.decision) and (off := await verdicts.far_off_at(session, run)) is not None:
+    if may_wait_for_the_rate(found.decision) and (off := await learning_rate.far_off_at(session, run)) is not None:
         found = await asyncio.to_thread(decide, replace(so_far, rate_off=off), Measured(kappa), asked)
     return found, steps_of(look_of(live.newest_step))[1] + 1 if live.covered else None

@@ -16,9 +16,8 @@ from noisescale_core.advice.parts.parts import RateOff, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.errors import DomainError
-from noisescale_server.services import defaults
+from noisescale_server.services import defaults, learning_rate
 from noisescale_server.services.ingest import stale_windows
-from noisescale_server.services.learning_rate import verdicts
 from noisescale_server.services.platform.errors import RunNotFound, refuse
 from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series import history as run_history
@@ -85,7 +84,7 @@ async def advise(
     found = _advice(whole_runs, run, past, kappa, asked, moment, has_crashed=has_crashed)
     if not may_wait_for_the_rate(found.recommendation.decision):
         return found
-    rate_off = await verdicts.far_off_at(session, run, to_step)
+    rate_off = await learning_rate.far_off_at(session, run, to_step)
     if rate_off is None:
         return found
     return _advice(whole_runs, run, past, kappa, asked, moment, has_crashed=has_crashed, rate_off=rate_off)
@@ -110,7 +109,7 @@ async def advise_several(
         past = await whole_runs.history_of(session, run, live)
         one = _advice(whole_runs, run, past, kappa, wanted, is_of_list=True)
         if may_wait_for_the_rate(one.recommendation.decision):
-            rate_off = await verdicts.far_off_at(session, run)
+            rate_off = await learning_rate.far_off_at(session, run)
             one = _advice(whole_runs, run, past, kappa, wanted, is_of_list=True, rate_off=rate_off)
         advice.append(one)
     return advice

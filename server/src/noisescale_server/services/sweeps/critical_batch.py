@@ -9,6 +9,7 @@ from cachetools import LRUCache
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.sweeps.batch_sweep.target_answer import TargetAnswer, target_answer
+from noisescale_server.analysis.sweeps.plan import SweepPlan, plan
 from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
@@ -90,3 +91,21 @@ def _answers(
 ) -> tuple[TargetAnswer, ...]:
     targets = wanted or sweep_curves.ladder(settings)
     return tuple(target_answer(settings, one, level=level, with_bootstrap=with_bootstrap) for one in targets)
+
+
+# What to run next in a sweep that is stored.
+
+
+async def plan_of_sweep(
+    session: AsyncSession, sweep_id: UUID, *, target: float | None, wanted_ratio: float, level: float
+) -> tuple[SweepRow, SweepPlan]:
+    """The sweep and its plan for a target, by default the hardest of its own.
+
+    Raises:
+        SweepNotFound: When no sweep has this id.
+        InvalidInput: When neither the sweep nor the request names a target.
+    """
+    targets = [] if target is None else [target]
+    found = await of_sweep(session, sweep_id, targets=targets, level=level)
+    hardest = (min if found.row.sweep.goal == "min" else max)(found.targets, key=lambda one: one.target)
+    return found.row, plan(hardest, wanted_ratio=wanted_ratio)

@@ -1,14 +1,16 @@
 """Runs that rules may have something to say of, as they stand."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from asyncpg import Record
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.driver import fetch, read
+from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs.runs import BEHIND
 
 # what has ended is looked at once more: it may have been resolved, or diverged, with its last record.
@@ -50,3 +52,13 @@ async def runs(
         ended_after: Those that have ended before are, too.
     """
     return await read(session, _RUNS, list(project_ids), heard_after, ended_after, heard_after - BEHIND)
+
+
+# Runs of the last days, for a dry run of a rule.
+
+
+async def past_runs(session: AsyncSession, project_id: UUID, *, heard_after: datetime, limit: int) -> Sequence[Run]:
+    """A project's runs from which something came since, those heard last first; neither archived nor imported ones."""
+    query = select(Run).where(Run.project_id == project_id, Run.updated_at > heard_after, ~Run.archived)
+    query = query.where(~Run.config.has_key("imported_from"))
+    return (await session.scalars(query.order_by(Run.updated_at.desc(), Run.id).limit(limit))).all()

@@ -304,3 +304,21 @@ def status_of(run: Run, *, now: datetime, patience: Patience) -> Status:
     if quiet >= patience.crashed_after:
         return "crashed"
     return "silent" if quiet >= patience.silent_after else "running"
+
+
+# Projects and what is in them.
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSummary:
+    """A project, how many runs it has, archived ones included, if they were counted, and its task names in order."""
+
+    name: str
+    num_runs: int | None
+    tasks: tuple[str, ...]
+
+
+async def list_projects(session: AsyncSession, *, are_counted: bool) -> list[ProjectSummary]:
+    """Every project, by name; counting their runs takes a tenth of a second a million."""
+    found = await run_queries.projects(session, are_counted=are_counted)
+    return [ProjectSummary(name, num_runs, tuple(tasks)) for name, num_runs, tasks in found]

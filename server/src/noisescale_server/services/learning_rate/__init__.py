@@ -1,1 +1,0 @@
-"""Plain functions for the learning rate: whether it is right, from the path of the parameters and runs of one's own."""

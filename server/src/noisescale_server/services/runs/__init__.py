@@ -1,1 +1,0 @@
-"""Plain functions for runs and projects: what was trained."""
