@@ -23,8 +23,7 @@ from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.tasks import advice as task_advice
 from noisescale_server.services.tasks import tasks
 from noisescale_server.services.tasks.advice import TaskAdvice, ToTarget
-from noisescale_server.services.tasks.evidence import TaskSweep
-from noisescale_server.services.tasks.tasks import TaskSummary
+from noisescale_server.services.tasks.tasks import TaskSummary, TaskSweep
 from noisescale_server.storage.sweeps import called
 
 # Answers about tasks, and advice before a run's first step; see docs/rest.md.

@@ -31,7 +31,7 @@ from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.services.sweeps import critical_batch
 from noisescale_server.services.tasks import advice as task_advice
 from noisescale_server.services.tasks.advice import TaskAdvice
-from noisescale_server.services.tasks.evidence import TaskEvidence, TaskSweep
+from noisescale_server.services.tasks.tasks import TaskEvidence, TaskSweep
 from noisescale_server.storage.sweeps import called as name_of
 
 # Another target of a task's sweep to plan for: B_crit and steps are then those of the sweep's fit at it.

@@ -28,10 +28,10 @@ from noisescale_server.services import defaults
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.whole_run import WholeRuns
-from noisescale_server.services.tasks import evidence as task_evidence
 from noisescale_server.services.tasks import schedule as task_schedule
-from noisescale_server.services.tasks.evidence import TaskEvidence, TaskSweep
+from noisescale_server.services.tasks import tasks as task_evidence
 from noisescale_server.services.tasks.schedule import TrainedWith, trained_with
+from noisescale_server.services.tasks.tasks import TaskEvidence, TaskSweep
 from noisescale_server.storage import tasks
 from noisescale_server.storage.runs import runs
 

@@ -12,7 +12,7 @@ from noisescale_core.theory.learning_rate import rescale
 from noisescale_core.theory.schedule import HYSTERESIS, Bounds, stages
 from noisescale_core.theory.trade_off import step_efficiency
 from noisescale_server.analysis.series.steady_batch import BatchWindow, steady_batch
-from noisescale_server.services.tasks.evidence import TaskEvidence
+from noisescale_server.services.tasks.tasks import TaskEvidence
 
 MIN_STRETCHES = 8
 """Resolved stretches that a course of the noise scale is read from."""
