@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = "template_noisescale"
 
-TOGETHER = ("tests/client/capture/data_parallel", "tests/e2e")
+TOGETHER = ("tests/client/capture/data_parallel", "tests/client/kernels", "tests/e2e")
 """Folders whose files share processes that take seconds to start: one worker runs all of them."""
 
 

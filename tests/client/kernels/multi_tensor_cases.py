@@ -1,10 +1,5 @@
-"""Lists of tensors in all the ways in which MultiTensor sums them up, and what is right by the plainest formula.
+"""Lists of tensors in all the ways in which MultiTensor sums them up, and what is right by the plainest formula."""
 
-Run as a program it prints how far Triton's kernel is off, as JSON; with TRITON_INTERPRET=1 that needs no GPU.
-"""
-
-import json
-import sys
 from dataclasses import dataclass, fields
 
 import torch
@@ -257,8 +252,3 @@ def added_up(case: Case, device: str) -> list[Tensor | None]:
 def same_bits(a: Tensor, b: Tensor) -> bool:
     """Equal, NaN to NaN."""
     return bool(torch.equal(a.nan_to_num(nan=-1.5), b.nan_to_num(nan=-1.5)))
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(json.dumps({name: check(name, "triton", "cpu") for name in sys.argv[1:]}))

@@ -1,10 +1,5 @@
-"""Sums of outer products in all the ways in which the kernel cuts them, and what is right for each.
+"""Sums of outer products in all the ways in which the kernel cuts them, and what is right for each."""
 
-Run as a program it prints how far the kernel is off, as JSON; with TRITON_INTERPRET=1 that needs no GPU.
-"""
-
-import json
-import sys
 from dataclasses import dataclass
 
 import torch
@@ -76,8 +71,3 @@ def check(name: str, device: str) -> dict[str, float | bool]:
     expected = torch.bmm(g.double().cpu().transpose(1, 2), a.double().cpu()).square().sum((1, 2))
     error = ((found.cpu() - expected).abs() / expected).max()
     return {"error": float(error), "is repeatable": bool(torch.equal(found, again))}
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(json.dumps({name: check(name, "cpu") for name in sys.argv[1:] or CASES}))

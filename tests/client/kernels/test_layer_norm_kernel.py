@@ -1,19 +1,14 @@
 """The slab kernel: its values by Triton's interpreter, and compiled where there is a GPU."""
 
-import json
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
 
-from client.kernels import layer_norm_cases
-from client.kernels.layer_norm_cases import CASES, are_same_bits, check_capture, check_kernel, make_call
+from client.kernels.layer_norm_cases import CASES, WATCHED, are_same_bits, check_capture, check_kernel, make_call
 from noisescale.kernels.layer_norm_sq_norms import choice, launch
 from noisescale.kernels.layer_norm_sq_norms.naive import NormLayerCall
-from places import with_support
-from quick import asked_for, quick_or_slow
+from quick import quick_or_slow
 
 pytestmark = pytest.mark.processes
 
@@ -28,16 +23,6 @@ QUICK = ("rows are examples", "slabs end within an example, RMSNorm, bf16")
 VARIANTS = ("whole", "observed", "with statistics", "observed with statistics")
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-@pytest.fixture(scope="module")
-def interpreted(request):
-    """What the kernel gives in each case, from a process in which Triton interprets."""
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, layer_norm_cases.__file__, *asked_for(request, "name")]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert finished.returncode == 0, finished.stderr
-    return json.loads(finished.stdout)
 
 
 def assert_right(name, off):
@@ -69,9 +54,9 @@ def test_the_compiled_kernel_gives_the_gradients_and_the_norm_of_each_example(na
     assert_right(name, check_kernel(name, "cuda"))
 
 
-@pytest.mark.parametrize("is_fused", [True, False], ids=["replaced backward", "observed"])
-def test_a_watched_model_takes_its_norms_from_the_kernel(is_fused, interpreted):
-    assert interpreted[f"fused {is_fused}"] <= 2e-5
+@pytest.mark.parametrize("name", WATCHED)
+def test_a_watched_model_takes_its_norms_from_the_kernel(name, interpreted):
+    assert interpreted[name] <= 2e-5
 
 
 @pytest.mark.gpu

@@ -1,18 +1,11 @@
 """Sums over lists of tensors: in plain PyTorch, by Triton's interpreter, and compiled where there is a GPU."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
-from client.kernels import multi_tensor_cases
 from client.kernels.multi_tensor_cases import CASES, check
 from noisescale.kernels import MultiTensor
-from places import with_support
-from quick import asked_for, quick_or_slow
+from quick import quick_or_slow
 
 pytestmark = pytest.mark.processes
 
@@ -23,16 +16,6 @@ A_MILLIONTH = 1e-6
 
 QUICK = {*("bf16", "mixed types in groups"), *({case.method: name for name, case in reversed(CASES.items())}.values())}
 """One case of all precisions and one an operation."""
-
-
-@pytest.fixture(scope="module")
-def interpreted(request):
-    """What the kernels give in each case, from a process in which Triton interprets."""
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, multi_tensor_cases.__file__, *asked_for(request, "name")]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert finished.returncode == 0, finished.stderr
-    return json.loads(finished.stdout)
 
 
 def assert_right(result):

@@ -1,35 +1,19 @@
 """The kernel that squares sums of outer products, in Triton's interpreter and on a GPU, against fp64."""
 
-import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from client.kernels import outer_products_cases
 from client.kernels.outer_products_cases import CASES, check, make_rows
 from noisescale.capture.per_example import outer_products
 from noisescale.kernels.outer_sq_norms import choice, launch
-from places import with_support
-from quick import asked_for
 
 MOST_ERROR = 1e-6
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-@pytest.fixture(scope="module")
-def interpreted(request):
-    """What the kernel gives in each case, from a process in which Triton interprets."""
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, outer_products_cases.__file__, *asked_for(request, "name")]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-    assert finished.returncode == 0, finished.stderr
-    return json.loads(finished.stdout)
 
 
 @pytest.mark.processes

@@ -1,0 +1,25 @@
+"""What all kernels give where Triton interprets them, as JSON: importing torch takes as long as their quick cases.
+
+TRITON_INTERPRET=1 python interpreted_cases.py '{"multi_tensor": ["fp32"], "layer_norm": ["rows are examples"]}'
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+
+import torch
+
+from client.kernels import layer_norm_cases, multi_tensor_cases, outer_products_cases
+
+CHECKS: Mapping[str, Callable[[str], object]] = {
+    "multi_tensor": lambda name: multi_tensor_cases.check(name, "triton", "cpu"),
+    "layer_norm": lambda name: layer_norm_cases.check_on_cpu(name),
+    "outer_products": lambda name: outer_products_cases.check(name, "cpu"),
+}
+"""By kernel, what is looked at in a case."""
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    asked = json.loads(sys.argv[1])
+    print(json.dumps({kernel: {name: CHECKS[kernel](name) for name in names} for kernel, names in asked.items()}))
