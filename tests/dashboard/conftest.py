@@ -100,7 +100,8 @@ async def reader(browser: Browser) -> AsyncIterator[BrowserContext]:
 async def page(reader: BrowserContext) -> AsyncIterator[Page]:
     opened = await reader.new_page()
     yield opened
-    await opened.evaluate("window.localStorage.clear()")
+    if opened.url != "about:blank":
+        await opened.evaluate("window.localStorage.clear()")
     await opened.close()
 
 

@@ -1,12 +1,11 @@
 """The planner in Chromium: limits in fields, sliders and the address, both ways, on a screen and on a phone."""
 
-import json
 from collections.abc import AsyncIterator
 
 import pytest
-from axe_core_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
+from axe_findings import DRAWINGS, serious_findings
 from dashboard_visit import PLANNER, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
@@ -199,10 +198,7 @@ async def test_on_a_phone_limits_come_from_below_read_well_in_both_themes_and_go
 
     await expect(page.locator("h1")).to_contain_text("16 devices")
     for _ in ("light", "dark"):
-        found = (await Axe().run(page, context={"exclude": [[".main-svg"]]}))["violations"]
-        serious = [v for v in found if v["impact"] in ("serious", "critical")]
-        told = [(v["id"], [node["html"][:160] for node in v["nodes"][:4]]) for v in serious]
-        assert told == [], json.dumps(told, indent=1)
+        assert await serious_findings(page, DRAWINGS) == []
         await page.evaluate("document.getElementById('theme-toggle').click()")
     assert await page.evaluate("document.documentElement.scrollWidth") == 390
     await page.keyboard.press("Escape")

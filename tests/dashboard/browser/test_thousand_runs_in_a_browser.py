@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from axe_core_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 import thousand_runs
+from axe_findings import DRAWINGS, serious_findings
 from noisescale_dashboard.app import mount
 from page_geometry import complaints
 from served_app import TOKEN, served_app
@@ -148,11 +148,6 @@ async def lasting_complaints(page: Page) -> Sequence[str]:
     return found
 
 
-async def serious_findings(page: Page) -> list[object]:
-    found = (await Axe().run(page, context={"exclude": [[".main-svg"]]}))["violations"]
-    return [(v["id"], v["nodes"][0]["html"][:160]) for v in found if v["impact"] in ("serious", "critical")]
-
-
 @pytest.mark.parametrize("name", PAGES)
 async def test_a_page_of_a_thousand_runs_is_whole(team: Team, page: Page, name: str) -> None:
     said: list[str] = []
@@ -171,7 +166,7 @@ async def test_a_page_of_a_thousand_runs_is_whole(team: Team, page: Page, name: 
         found[f"{width} px"] = await lasting_complaints(page)
     if size["width"] > 1000:
         # narrow pages are asked in test_pages_in_a_browser.py
-        found["axe"] = await serious_findings(page)
+        found["axe"] = await serious_findings(page, DRAWINGS)
 
     assert {where: wrong for where, wrong in found.items() if wrong} == {}
     assert said == []
