@@ -190,6 +190,8 @@ class TestRefusal:
         assert (await critical_batch(shared_client, sweep_id))["targets"] == []
         several = await shared_client.get(SEVERAL, params={"ids": sweep_id})
         assert several.json()["sweeps"] == []
+        plan = await shared_client.get(f"/api/v1/sweeps/{sweep_id}/plan")
+        assert_problem(plan, 422, "invalid-input", field="target")
 
     async def test_an_unknown_sweep_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
         assert_problem(await shared_client.get(f"/api/v1/sweeps/{uuid4()}/critical-batch"), 404, "sweep-not-found")

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.sweeps.batch_sweep.target_answer import TargetAnswer, target_answer
 from noisescale_server.analysis.sweeps.plan import SweepPlan, plan
 from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting
+from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.sweeps import curves as sweep_curves
 from noisescale_server.services.sweeps import sweeps
 from noisescale_server.services.sweeps.measured import most_telling
@@ -99,13 +100,15 @@ def _answers(
 async def plan_of_sweep(
     session: AsyncSession, sweep_id: UUID, *, target: float | None, wanted_ratio: float, level: float
 ) -> tuple[SweepRow, SweepPlan]:
-    """The sweep and its plan for a target, by default the hardest of its own.
+    """The sweep and its plan for a target, by default the hardest of its own, or that all of its runs reached.
 
     Raises:
         SweepNotFound: When no sweep has this id.
-        InvalidInput: When neither the sweep nor the request names a target.
+        InvalidInput: When neither the sweep nor the request names a target, and the runs did not improve.
     """
     targets = [] if target is None else [target]
     found = await of_sweep(session, sweep_id, targets=targets, level=level)
+    if not found.targets:
+        raise refuse("target", "is required: the sweep names none, and its runs did not improve")
     hardest = (min if found.row.sweep.goal == "min" else max)(found.targets, key=lambda one: one.target)
     return found.row, plan(hardest, wanted_ratio=wanted_ratio)
