@@ -78,21 +78,20 @@ check: $(VENV)/installed $(NODE_MODULES)/installed  ## formatting, lint, types, 
 	@node --test --test-reporter dot $(MODULE_TESTS)/*.test.mjs || { node --test --test-reporter spec $(MODULE_TESTS)/*.test.mjs; exit 1; }
 
 # The quick tests in parts, the longest first. Each is a pytest of its own that reads only its own files, where each of
-# three workers read all of them, half a minute in a fresh checkout. Tests wait for processes and pages, so that five
+# three workers read all of them, half a minute in a fresh checkout; what imports the same is in one part, since the
+# server takes two seconds to import, torch and Lightning longer. Tests wait for processes and pages, so that five
 # parts at once fill two cores; the part `others` is whatever no other names, so that no test is forgotten.
 JOBS ?= 5
 QUICK := -m "not slow and not gpu" --quiet
-PARTS := others access api browser capture dashboard server formulas
-PART_browser := tests/dashboard/browser tests/e2e
-PART_access := tests/server/access tests/contract
+PARTS := api browser formulas server others capture access
+PART_browser := tests/dashboard tests/e2e
+PART_access := tests/server/access
 PART_capture := tests/client/capture tests/client/kernels
 PART_api := tests/server/api tests/server/analysis
 PART_server := tests/server
-PART_formulas := tests/core tests/lab tests/client/run
-PART_dashboard := tests/dashboard
+PART_formulas := tests/core tests/lab tests/client/run tests/client/integrations
 PART_others := tests
 WITHOUT_server := $(PART_access) $(PART_api)
-WITHOUT_dashboard := tests/dashboard/browser
 WITHOUT_others := $(foreach part,$(filter-out others,$(PARTS)),$(PART_$(part)))
 QUICK_PARTS := $(addprefix quick-,$(PARTS))
 # the make that macOS brings cannot print part by part
