@@ -42,6 +42,7 @@ from noisescale_server.api.platform.deps import PROBLEM_RESPONSES
 from noisescale_server.api.platform.docs import serve_documentation
 from noisescale_server.api.platform.errors import register_error_handlers, register_unknown_api_paths
 from noisescale_server.api.platform.health import Readiness
+from noisescale_server.api.platform.transactions import BatchTurns
 from noisescale_server.api.recommendation import recommendation
 from noisescale_server.api.reproductions import reproductions
 from noisescale_server.api.runs import runs
@@ -142,6 +143,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.comparisons = Comparisons()
     app.state.known_windows = KnownWindows()
     app.state.window_turns = WindowTurns()
+    app.state.batch_turns = BatchTurns(settings.pool_size, settings.pool_wait_seconds)
     app.state.recalibrations = Recalibrations(gathers=settings.gather_sweeps)
     app.state.reference_values = reference_value_service.load()
     set_up_access(app, settings)

@@ -1,7 +1,13 @@
 """What lists show is made anew where no batch and no page waits: by rounds, and by some of the batches."""
 
+import asyncio
+
+import pytest
+
+from noisescale_server.api.platform.transactions import CONNECTIONS_FOR_READERS, BatchTurns
 from noisescale_server.process.refreshing import LATE_SECONDS, MOST_LEFT_OUT, Turns
 from noisescale_server.services.ingest.window_turns import WINDOWS_A_SECOND, WindowTurns
+from noisescale_server.services.platform.errors import DatabaseUnreachable
 
 
 def test_a_round_that_begins_in_time_has_time() -> None:
@@ -53,3 +59,30 @@ def test_turns_that_nobody_took_are_kept_for_a_second_and_no_longer() -> None:
     at = 3600.0
 
     assert [turns.take() for _ in range(4)] == [True, True, True, False]
+
+
+async def test_batches_leave_connections_to_readers_and_the_next_one_begins_when_one_ends() -> None:
+    turns, at_once, most = BatchTurns(pool_size=6, wait_seconds=10.0), 0, 0
+
+    async def store() -> None:
+        nonlocal at_once, most
+        async with turns.take():
+            at_once += 1
+            most = max(most, at_once)
+            await asyncio.sleep(0)
+            at_once -= 1
+
+    await asyncio.gather(*(store() for _ in range(50)))
+
+    assert most == 6 - CONNECTIONS_FOR_READERS
+
+
+async def test_a_batch_whose_turn_does_not_come_is_told_to_come_again() -> None:
+    turns = BatchTurns(pool_size=1, wait_seconds=0.01)
+    async with turns.take():
+        with pytest.raises(DatabaseUnreachable, match="before this one wait for the database: try again in 2 s"):
+            async with turns.take():
+                raise AssertionError("there is no turn")
+
+    async with turns.take():
+        pass

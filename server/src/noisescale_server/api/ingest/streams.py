@@ -170,7 +170,8 @@ async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: B
             await note_author(request, session, batch.run_id)
         return accepted
 
-    accepted = await commit_with_retry(sessions_of(request), store)
+    async with request.app.state.batch_turns.take():
+        accepted = await commit_with_retry(sessions_of(request), store)
     if batch.finish is not None:
         state = request.app.state
         behind_the_answer.add_task(state.recalibrations.after_finish, state.sessions, batch.run_id)
