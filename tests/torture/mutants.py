@@ -185,7 +185,7 @@ def no_dedupe() -> None:
     from noisescale_server.services.ingest import ingestion
     from noisescale_server.services.ingest.ingestion import Accepted, Batch
 
-    async def accept(session: Any, batch: Batch) -> Accepted:
+    async def accept(session: Any, batch: Batch, *_: Any) -> Accepted:
         cursor = await ingestion.streams.lock(session, batch.run_id, batch.stream_id) or await ingestion._create(
             session, batch
         )

@@ -208,9 +208,9 @@ async def test_a_server_that_stores_another_value_than_was_sent_is_caught(
 ) -> None:
     accept = ingestion.accept
 
-    async def wrong(session: Any, batch: Any) -> Any:
+    async def wrong(session: Any, batch: Any, *more: Any) -> Any:
         batch.measurements.lr[0] = 0.7
-        return await accept(session, batch)
+        return await accept(session, batch, *more)
 
     monkeypatch.setattr(ingestion, "accept", wrong)
 
