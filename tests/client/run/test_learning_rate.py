@@ -74,12 +74,21 @@ def test_a_server_that_knows_runs_of_the_task_reads_the_path_against_them():
     [
         CALIBRATED | {"calibration": None},
         CALIBRATED | {"path": {"num_updates": 50}},
+        CALIBRATED | {"path": {"num_updates": 400}},
         CALIBRATED | {"path": None},
         CALIBRATED | {"headline": 3},
         "<html>a proxy's login page</html>",
         {"type": "/errors/run-not-found"},
     ],
-    ids=["no runs of one's own", "half of the path", "no path", "no words", "another page", "no such run"],
+    ids=[
+        "no runs of one's own",
+        "half of the path",
+        "a path that is over",
+        "no path",
+        "no words",
+        "another page",
+        "no such run",
+    ],
 )
 def test_a_server_that_knows_less_than_the_job_leaves_it_to_the_job(answer):
     training = Training(3e-4).steps(110)

@@ -185,8 +185,12 @@ async def test_a_sweep_that_names_no_target_is_shown_at_those_that_its_runs_reac
     rows = (await callbacks.post("sweeps-rows.data", OWN))["sweeps-rows"]["data"]
 
     assert changed["sweep-head"]["children"] == "Critical batch 992 sequences at val_loss 2.85"
-    assert "It names no target: these are five that all of its runs reached." in changed["sweep-lede"]["children"]
+    assert "It names no target: five that all of its runs reached stand in." in changed["sweep-lede"]["children"]
     assert rows["fitted"] == [sweep.id for sweep in SWEEPS if sweep.kind == "sweep"]
+    for chosen, num_targets in (("3.1", 4), ("2.5", 5)):
+        changed = await callbacks.post("sweep-figures.data", sweep_view(target=chosen))
+        assert changed["sweep-shown"]["data"]["target"] == float(chosen)
+        assert len(changed["sweep-target"]["data"]) == num_targets
 
 
 async def test_a_sweep_that_reached_nothing_says_what_to_do(

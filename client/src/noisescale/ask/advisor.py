@@ -33,7 +33,7 @@ FAILED = (
 )
 NOT_ASKED = "no server was asked"
 MOST_OF_A_PATH = 0.9
-"""Share of the job's updates that the server has to hold; the rest is on its way."""
+"""Of updates that job and server have to share: the rest is on its way, and with many more it is an older path."""
 
 DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."
 
@@ -214,7 +214,7 @@ class Advisor:
             return refused(str(error))
 
     def learning_rate(self, recorder: Recorder, own: RateVerdict) -> RateVerdict:
-        """The server's verdict where it reads the path against runs of one's own and holds most of it, else the job's.
+        """The server's verdict where it reads this path against runs of one's own and holds most of it, else the job's.
 
         Args:
             recorder: Of one optimizer.
@@ -227,9 +227,10 @@ class Advisor:
         if self._config.mode != "online" or own.verdict is None:
             return None
         found = self._server.learning_rate_of(recorder.run_id)
-        if isinstance(found, NoAnswer) or found.num_updates < MOST_OF_A_PATH * own.num_updates:
+        if isinstance(found, NoAnswer):
             return None
-        return found
+        fewer, more = sorted((found.num_updates, own.num_updates))
+        return found if fewer >= MOST_OF_A_PATH * more else None
 
     @never_raises
     def card(self, recorder: Recorder) -> str:

@@ -1,5 +1,6 @@
 """One sweep: what the critical batch is for a target, and how sure that is. Branches have a view of their own."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -140,7 +141,7 @@ def register(app: Dash, api: ApiClient) -> None:
             wanted = float(view["target"]) if view["target"] else None
             if sweep.kind == "branch" or not sweep.num_runs:
                 return _only(_without_targets(sweep, narrow=narrow))
-            found = await api.critical_batch(visitor, sweep_id, asked_targets(sweep, wanted))
+            found = await _fits(api, visitor, sweep, wanted)
         except ApiProblem as problem:
             return _only(_not_shown(problem, is_shown=bool(shown)))
         target = sweep_sentences.chosen_target(found, wanted)
@@ -150,11 +151,20 @@ def register(app: Dash, api: ApiClient) -> None:
         return _only(_shown(sweep, found, target, from_slopes=from_slopes, narrow=narrow))
 
 
-def asked_targets(sweep: Sweep, wanted: float | None) -> dict[str, list[str]]:
+async def _fits(api: ApiClient, visitor: Mapping[str, str], sweep: Sweep, wanted: float | None) -> CriticalBatch:
+    """The fits at the sweep's targets, or where it names none at those that its runs reached, and at the one wanted."""
+    if sweep.targets:
+        return await api.critical_batch(visitor, sweep.id, asked_targets(sweep.targets, wanted))
+    found = await api.critical_batch(visitor, sweep.id)
+    asked = asked_targets([one.target for one in found.targets], wanted)
+    return await api.critical_batch(visitor, sweep.id, asked) if asked else found
+
+
+def asked_targets(own: Sequence[float], wanted: float | None) -> dict[str, list[str]]:
     """The API's query: nothing for the sweep's own targets, which are fitted already, else these and the one wanted."""
-    if wanted is None or wanted in sweep.targets:
+    if wanted is None or wanted in own:
         return {}
-    return {"target": [repr(target) for target in (*sweep.targets, wanted)]}
+    return {"target": [repr(target) for target in (*own, wanted)]}
 
 
 def has_news(sweep: Sweep, shown: dict[str, Any] | None) -> bool:

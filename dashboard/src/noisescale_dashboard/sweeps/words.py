@@ -101,7 +101,7 @@ def lede(sweep: Sweep, target: TargetFit, level: float) -> str:
     sizes = f"{count(num_sizes)} batch size{'' if num_sizes == 1 else 's'}"
     made = f"{sizes}, {_tuned(target)}, {count(sweep.num_runs)} runs."
     if not sweep.targets:
-        made += " It names no target: these are five that all of its runs reached."
+        made += " It names no target: five that all of its runs reached stand in."
     if target.refusal is not None:
         return f"{true_minus(target.refusal.explanation)} {made}"
     found = target.critical_batch
