@@ -17,7 +17,7 @@ from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 
 SECONDS_BETWEEN_ROUNDS = 1.0
 SECONDS_FOR_WINDOWS = 0.2
-"""Of a round: some thirty runs, a fifth of a core."""
+"""Of a round, a fifth of a core at most."""
 
 SECONDS_FOR_DECISIONS = 0.2
 """Likewise, some ten runs."""

@@ -1,10 +1,10 @@
-"""Which batches compute the latest window of their run: as many a second as a process has time for beside storing."""
+"""Which batches compute the latest window of their run: so many a second that storing comes first."""
 
 import time
 from collections.abc import Callable
 
 WINDOWS_A_SECOND = 20.0
-"""Of all batches of a process: a tenth of a core. What is beyond waits for a round, or for who reads the run."""
+"""Of all batches of a process. What is beyond waits for a round, or for whoever reads the run."""
 
 
 class WindowTurns:
