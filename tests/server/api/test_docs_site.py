@@ -4,6 +4,7 @@ import httpx
 from fastapi import FastAPI
 
 from app_in_process import client_of, running_app
+from known_routes import with_known_routes
 from noisescale_server.api.platform import docs
 
 
@@ -36,3 +37,16 @@ async def test_a_checkout_without_them_shows_the_description_of_the_api(tmp_path
 async def test_who_is_not_known_does_not_read_them(new_database):
     async with running_app(new_database()) as app, client_of(app, {}) as client:
         assert (await client.get("/docs/")).status_code == 401
+
+
+def test_servers_of_one_test_process_may_start_before_and_after_the_pages_are_built(tmp_path):
+    """Another test builds them into the sources meanwhile."""
+    served = []
+    for pages in (False, True, False, True):
+        (tmp_path / "index.html").write_text("") if pages else (tmp_path / "index.html").unlink(missing_ok=True)
+        app = FastAPI(docs_url=None)
+        docs.serve_documentation(app, tmp_path)
+        served.append([type(route).__name__ for route in with_known_routes(app).router.routes if "/docs" in route.path])
+
+    assert served[:2] == served[2:]
+    assert ("Mount" in served[0], "Mount" in served[1]) == (False, True)
