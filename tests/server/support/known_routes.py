@@ -10,7 +10,7 @@ def with_known_routes(app: FastAPI) -> FastAPI:
     """The app with the routes of the process's first one that had the same, which hold nothing of theirs.
 
     FastAPI makes the models of every route again for each application: a fifth of what the tests of the API took.
-    Which routes there are may change between two servers: the built documentation is one as soon as its folder is there.
+    Which there are may change between two servers: the built documentation is one as soon as its folder is there.
 
     Args:
         app: As `create_app` made it, before anything is mounted on it.
