@@ -1,8 +1,8 @@
 """How good is the advice? Replays every policy from bad starts on real tasks and writes results/policies.csv.
 
 Resumable: what is finished is kept under .dev/policies and used again until a policy, the replay or a reference
-changes. `--ours` replays ours and what it is compared with and writes results/policies_ours.csv; `--quick` prints a
-small table and writes nothing.
+changes. `--ours` replays ours and what it is compared with on fresh seeds, on long runs, and with noise that is told
+from small batches, and writes results/policies_ours.csv; a smoke run prints a small table and writes nothing.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, OURS, POLI
 from noisescale_lab.reproduce.advice.run import Outcome, Start
 from noisescale_lab.reproduce.advice.scores import Score, scores
 from noisescale_lab.reproduce.advice.sweep import complete
-from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN, HELD_OUT
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, DESIGN, EVERY, HELD_OUT, LONG
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")
@@ -45,6 +45,7 @@ class Part:
         seeds: Seeds of the replays.
         decays: Whether the learning rate decays.
         price_factor: Price r over B_crit.
+        small_batches: Into how many a batch falls whose gradients tell the noise; None: as the task has it.
         policies: Which are replayed.
     """
 
@@ -53,6 +54,7 @@ class Part:
     seeds: tuple[int, ...]
     decays: bool = False
     price_factor: float = 1.0
+    small_batches: int | None = None
     policies: tuple[str, ...] = tuple(POLICIES)
 
 
@@ -74,16 +76,20 @@ REPLAYED_BY = (
     "run.py", "simple_policies.py", "sweep.py",
 )  # fmt: skip
 FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
-OURS_AGAIN = tuple(
-    replace(part, policies=tuple(name for name in FEW if name in part.policies))
-    for part in PARTS
-    if part.price_factor == 1
+FEW_OF_LONG = ("keep", "B = r (control)", "ours", "ours without rate changes", "first version without branches")
+FRESH, FRESH_OF_LONG = (530, 531, 532), (530, 531)
+OURS_AGAIN = (
+    Part("held-out", advised(tuple(HELD_OUT)), FRESH, policies=tuple(name for name in FEW if name in AT_CONSTANT_RATE)),
+    Part("held-out", advised(tuple(HELD_OUT)), FRESH, decays=True, policies=FEW),
+    Part("held-out", advised(tuple(HELD_OUT)), FRESH[:1], small_batches=4, policies=FEW_OF_LONG),
+    Part("long", tuple(LONG), FRESH_OF_LONG, policies=FEW_OF_LONG),
+    Part("long", tuple(LONG), FRESH_OF_LONG, decays=True, policies=(*FEW_OF_LONG, "keep, extend")),
 )
 QUICK = Part("smoke", ("digits_softmax",), (20,), policies=("keep",))
 
 
-def version() -> str:
-    """Changes when anything that the outcomes depend on does."""
+def version(name: str) -> str:
+    """Changes when anything that a task's outcomes depend on does."""
     digest = hashlib.sha256()
     lab = ROOT / "lab/src/noisescale_lab"
     sources = [lab / "reproduce" / "advice" / name for name in REPLAYED_BY]
@@ -97,24 +103,31 @@ def version() -> str:
     )
     advice = [core / "advice" / name for name in known]
     theory = [core / "estimators/belief.py", core / "theory/expected_cost.py", core / "theory/learning_rate.py"]
-    for source in [*sources, REFERENCES, *policy, *advice, *theory]:
+    for source in [*sources, *policy, *advice, *theory]:
         digest.update(source.read_bytes())
+    for row in REFERENCES.read_text().splitlines():
+        if row.startswith(f"{name},"):
+            digest.update(row.encode())
     return digest.hexdigest()[:12]
 
 
 def outcomes_of(part: Part, name: str) -> list[Outcome]:
     """Outcomes on one task, from disk where they are there."""
     schedule = "decay" if part.decays else "constant"
-    sizes = f"{part.price_factor:g}-{part.seeds[0]}-{len(part.seeds)}-{len(part.policies)}"
+    noise = "" if part.small_batches is None else f"-{part.small_batches}"
+    sizes = f"{part.price_factor:g}-{part.seeds[0]}-{len(part.seeds)}-{len(part.policies)}{noise}"
     key = f"{name}-{part.split}-{schedule}-{sizes}.json"
-    file = WORK / version() / key
+    file = WORK / version(name) / key
     if file.exists():
         rows = json.loads(file.read_text())
         return [Outcome(**row | {"start": Start(**row["start"])}) for row in rows]
     began = time.monotonic()
     reference = replace(complete(REFERENCES, [name])[name], price_factor=part.price_factor)
     policies = {policy: POLICIES[policy] for policy in part.policies}
-    found = replay(ALL[name](), reference, all_starts(part.seeds, decays=part.decays), policies)
+    task = EVERY[name]()
+    if part.small_batches is not None:
+        task = replace(task, small_batches=part.small_batches)
+    found = replay(task, reference, all_starts(part.seeds, decays=part.decays), policies)
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(".unfinished")
     unfinished.write_text(json.dumps([asdict(outcome) for outcome in found]))
@@ -126,7 +139,8 @@ def outcomes_of(part: Part, name: str) -> list[Outcome]:
 def show(part: Part, found: Sequence[Score]) -> None:
     """A table of median / p90 by kind of start."""
     schedule = "decaying rate" if part.decays else "constant rate"
-    print(f"\n{part.split} tasks, {schedule}, r = {part.price_factor:g} B_crit; regret in %, median / p90")
+    noise = "" if part.small_batches is None else f", noise from {part.small_batches} small batches"
+    print(f"\n{part.split} tasks, {schedule}, r = {part.price_factor:g} B_crit{noise}; regret in %, median / p90")
     for policy in dict.fromkeys(score.policy for score in found):
         of_policy = {score.kind: score for score in found if score.policy == policy}
         cells = "  ".join(f"{score.median:4.0f} /{score.p90:4.0f}" for score in of_policy.values())
@@ -144,6 +158,7 @@ def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
             "split": part.split,
             "rate": "decaying" if part.decays else "constant",
             "price_over_b_crit": part.price_factor,
+            "noise_from": "examples" if part.small_batches is None else f"{part.small_batches} small batches",
             **asdict(score),
         }
         for part, found in tables

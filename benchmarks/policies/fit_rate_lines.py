@@ -20,12 +20,13 @@ import numpy as np
 import torch
 
 from benchmarks.smoke import IS_SMOKE
+from noisescale_core.advice.learning_rate.rate_coefficients import family_of
 from noisescale_core.estimators.path import Path as ParameterPath
 from noisescale_core.estimators.path import path_ratio
 from noisescale_lab.follow.walk import Span, kept_promise
 from noisescale_lab.reproduce.advice.run import FIRST_LOOKS, LOOK_RATIO
-from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, read
-from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
+from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, complete
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, BY_OTHER_OPTIMIZERS, DESIGN, EVERY
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Replicas, train
@@ -36,14 +37,20 @@ SEEDS = (20, 21, 22)
 BATCHES = (1 / 8, 1.0, 8.0)
 RATES = (1 / 4, 1 / 2, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
 SHARES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
-WITH_PROMISE = (0.06, 0.12, 0.25, 0.5)
+
+WITH_PROMISE = {"SGD": (0.06, 0.12, 0.25, 0.5), "momentum": (0.25, 0.5), "Adam": (0.25, 0.5)}
+"""Shares from which on what came of the promise told more than nothing, each design task by lines of the others."""
+
+BY_PROMISE_ALONE = frozenset({"momentum"})
+"""Families whose path ratio told less than nothing, by lines of the other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """A run at a share of its plan."""
 
-    optimizer: str
+    task: str
+    family: str
     share: float
     octaves: float
     ratio: float
@@ -67,21 +74,21 @@ def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]
             steps=edge - done,
         )  # fmt: skip
         sums += record.update_sq_norm.sum(0)
-        for row, rate in enumerate(rates):
+        for row in range(len(cells)):
             losses = record.loss[:, row]
             error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
-            spans[row].append(
-                Span(edge - done, float(losses.mean()), error, rate * float(record.grad_sq_norm[:, row].sum()))
-            )
+            spans[row].append(Span(edge - done, float(losses.mean()), error, float(record.promised[:, row].sum())))
         done = edge
         if done in ends:
             distances = (replicas.parameters - origin).double().square().sum(1).tolist()
-            momentum = 0.0 if task.optimizer.name == "sgd" else task.optimizer.beta1
+            momentum = task.optimizer.momentum
             for (factor, _), total, distance, spent in zip(cells, sums.tolist(), distances, spans, strict=True):
                 measured = path_ratio(ParameterPath(done, total, 0.0, distance, momentum))
                 if measured is not None:
-                    promise = kept_promise(spent) if momentum == 0 else None
-                    found.append(Point(task.optimizer.name, ends[done], math.log2(factor), measured.value, promise))
+                    promise = kept_promise(spent)
+                    family = family_of(task.optimizer.class_name, momentum)
+                    assert family is not None
+                    found.append(Point(task.name, family, ends[done], math.log2(factor), measured.value, promise))
     return found
 
 
@@ -101,11 +108,11 @@ def line(some: Sequence[Point]) -> tuple[float, float, float]:
     return float(fitted[0]), float(fitted[1]), float(np.std(ratio - design @ fitted))
 
 
-def with_promise(some: Sequence[Point]) -> tuple[float, float, float, float]:
+def with_promise(some: Sequence[Point], *, has_ratio: bool) -> tuple[float, float, float, float]:
     """Y by q and the promise: constant, two coefficients, and the standard deviation that is left."""
     known = [one for one in some if one.promise is not None]
     octaves = np.array([one.octaves for one in known])
-    design = np.array([[1.0, one.ratio, one.promise] for one in known])
+    design = np.array([[1.0, one.ratio if has_ratio else 0.0, one.promise] for one in known])
     fitted = np.linalg.lstsq(design, octaves, rcond=None)[0]
     return (*map(float, fitted), float(np.std(octaves - design @ fitted)))
 
@@ -113,39 +120,44 @@ def with_promise(some: Sequence[Point]) -> tuple[float, float, float, float]:
 def main() -> None:
     """Train, fit and write; a smoke form prints."""
     torch.set_num_threads(1)
-    references, found = read(REFERENCES), []
-    for name in ("digits_softmax",) if IS_SMOKE else [name for name in ADVICE_TARGETS if name in DESIGN]:
+    of_design = [name for name in ADVICE_TARGETS if name in DESIGN] + list(BY_OTHER_OPTIMIZERS)
+    references, found = complete(REFERENCES, of_design), []
+    for name in ("digits_softmax",) if IS_SMOKE else of_design:
         for batch_factor in BATCHES[1:2] if IS_SMOKE else BATCHES:
-            found += points(ALL[name](), references[name], batch_factor)
+            found += points(EVERY[name](), references[name], batch_factor)
+    families = list(dict.fromkeys(one.family for one in found))
     content = {
         "what": "How the path ratio q of a run tells y = log2(learning rate / the rate that reaches a loss soonest): "
         "q = offset + slope * y + scatter; all in octaves, at shares of the plan (progress).",
-        "source": "python benchmarks/policies/fit_rate_lines.py: least squares over runs of the design tasks at the "
-        "batch of least cost, an eighth and eight times as much, constant rate, no warm-up, rates from a quarter to "
-        f"four times the best one at that batch, seeds {SEEDS}; a plan is {PLAN} times as long as the tuned run.",
+        "source": "python benchmarks/policies/fit_rate_lines.py: least squares over runs of the design tasks, by their "
+        "own optimizers and by others, at the batch of least cost, an eighth and eight times as much, constant rate, "
+        f"no warm-up, rates from a quarter to four times the best one at that batch, seeds {SEEDS}; a plan is {PLAN} "
+        "times as long as the tuned run.",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "progress": list(SHARES),
         "families": {
-            family: _columns(("slope", "offset", "scatter"), [line(_some(found, name, share)) for share in SHARES])
-            for family, name in (("SGD", "sgd"), ("Adam", "adam"))
-            if _some(found, name, SHARES[0])
+            family: _columns(("slope", "offset", "scatter"), [line(_some(found, family, share)) for share in SHARES])
+            for family in families
         },
         "with_promise": {
-            "what": "Plain SGD, where losses tell the share that has come of the fall that was promised: "
+            "what": "Where losses tell the share that has come of the fall that was promised: "
             "y = constant + of_ratio * q + of_promise * ln(share), with standard deviation sd.",
-            "progress": list(WITH_PROMISE),
-            **_columns(
-                ("constant", "of_ratio", "of_promise", "sd"),
-                [with_promise(_some(found, "sgd", share)) for share in WITH_PROMISE],
-            ),
+            **{family: _with_promise(found, family) for family in families},
         },
     }
     text = json.dumps(content, indent=1) + "\n"
     print(text) if IS_SMOKE else FILE.write_text(text)
 
 
-def _some(found: Sequence[Point], optimizer: str, share: float) -> list[Point]:
-    return [one for one in found if (one.optimizer, one.share) == (optimizer, share)]
+def _with_promise(found: Sequence[Point], family: str) -> dict[str, list[float]]:
+    has_ratio = family not in BY_PROMISE_ALONE
+    rows = [with_promise(_some(found, family, share), has_ratio=has_ratio) for share in WITH_PROMISE[family]]
+    names = ("constant", "of_ratio", "of_promise", "sd")
+    return {"progress": list(WITH_PROMISE[family]), **_columns(names, rows)}
+
+
+def _some(found: Sequence[Point], family: str, share: float) -> list[Point]:
+    return [one for one in found if (one.family, one.share) == (family, share)]
 
 
 def _columns(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, list[float]]:

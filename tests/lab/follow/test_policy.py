@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from noisescale_core.estimators.looks import Look
-from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.path import Path, walk_factor
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory.prices import from_preference
 from noisescale_lab.follow.actions import Restart, RunState, Train, Undo
 from noisescale_lab.follow.memory import Memory, Probation, Settings
 from noisescale_lab.follow.policy import advise
+from noisescale_lab.follow.rate_lines import octaves_from_best
 
 SETTINGS = Settings()
 
@@ -130,11 +131,27 @@ def test_the_next_move_waits_until_the_progress_has_grown():
     assert asked(state, next_move=0.26)[0].learning_rate == 0.4
 
 
-def test_losses_that_fall_by_what_was_promised_say_that_the_rate_is_too_low():
-    silent, kept = (make_state(path=path(-0.2), promise=promise) for promise in (None, math.log(0.9)))
+@pytest.mark.parametrize(
+    ("optimizer", "momentum", "ratio"), [("SGD", 0.0, -0.2), ("SGD", 0.9, 0.1), ("AdamW", 0.9, 0.0)]
+)
+def test_losses_that_fall_by_what_was_promised_say_that_the_rate_is_too_low(optimizer, momentum, ratio):
+    walked = path(ratio)._replace(momentum=momentum)
+    # of the same ratio, momentum's own walk apart
+    walked = walked._replace(sum_sq_norm=1 / walk_factor(momentum, walked.num_updates))
+    silent, kept, broken = (
+        make_state(path=walked, promise=promise, optimizer=optimizer)
+        for promise in (None, math.log(0.9), math.log(0.05))
+    )
 
     assert asked(silent)[0].learning_rate == 0.4
     assert asked(kept)[0].learning_rate > 0.4
+    assert octaves_from_best(broken).mean > octaves_from_best(kept).mean + 0.6
+
+
+def test_before_a_quarter_of_the_plan_a_promise_of_adam_says_nothing():
+    early = [make_state(progress=0.1, promise=promise, optimizer="Adam") for promise in (None, math.log(0.9))]
+
+    assert octaves_from_best(early[0]) == octaves_from_best(early[1])
 
 
 def test_a_raise_is_on_probation_and_a_lower_rate_is_not():

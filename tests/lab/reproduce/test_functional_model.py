@@ -6,18 +6,17 @@ from torch import nn
 from noisescale_lab.reproduce.stacked import functional
 from noisescale_lab.reproduce.stacked.losses import sequence_cross_entropy
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.tasks import text as transformer
+from noisescale_lab.reproduce.tasks import transformer
 from noisescale_lab.reproduce.trainer import Replicas, evaluate, train
 
-MODEL = functional.FunctionalModel(transformer.WEIGHTS, transformer.predict)
+MODEL = transformer.LARGE.model()
 
 
 def tensors(row: torch.Tensor) -> dict[str, torch.Tensor]:
     """The weights of one replica by name."""
-    parts = torch.split(row, [weight.size for weight in transformer.WEIGHTS.values()])
+    parts = torch.split(row, [weight.size for weight in MODEL.weights.values()])
     return {
-        name: part.view(1, *weight.shape)
-        for (name, weight), part in zip(transformer.WEIGHTS.items(), parts, strict=True)
+        name: part.view(1, *weight.shape) for (name, weight), part in zip(MODEL.weights.items(), parts, strict=True)
     }
 
 
@@ -40,7 +39,7 @@ def test_gradients_and_per_example_norms_are_those_of_autograd(monkeypatch):
         rows = []
         for example in range(3):
             weights = parameters[replica].clone().requires_grad_()
-            outputs = transformer.predict(tensors(weights), inputs[replica, example][None, None])
+            outputs = MODEL.function(tensors(weights), inputs[replica, example][None, None])
             loss = nn.functional.cross_entropy(outputs[0, 0], targets[replica, example])
             torch.testing.assert_close(losses[replica, example], loss.detach())
             rows.append(torch.autograd.grad(loss, weights)[0])
@@ -55,7 +54,7 @@ def test_no_position_sees_what_follows_it():
     changed = text.clone()
     changed[..., 20:] = (changed[..., 20:] + 1) % 96
 
-    before, after = transformer.predict(weights, text), transformer.predict(weights, changed)
+    before, after = MODEL.function(weights, text), MODEL.function(weights, changed)
 
     torch.testing.assert_close(after[0, 0, :20], before[0, 0, :20])
     assert not torch.allclose(after[0, 0, 20:], before[0, 0, 20:])

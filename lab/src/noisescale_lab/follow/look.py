@@ -255,10 +255,16 @@ def _state(books: Books, sight: Sight, plan: Plan) -> RunState:
         noise_scale=NOTHING_MEASURED,
         looks=tuple(sight.standing.looks),
         path=_path(books, sight, plan),
-        promise=kept_promise(books.spans) if family_of(plan.optimizer) is RuleFamily.SGD else None,
+        promise=kept_promise(books.spans) if _is_plain_sgd(sight, plan) else None,
         schedule=sight.standing.schedule,
         stated_price=plan.price,
     )
+
+
+def _is_plain_sgd(sight: Sight, plan: Plan) -> bool:
+    """Whether ε |G|² is what an update promises."""
+    path = sight.standing.path
+    return family_of(plan.optimizer) is RuleFamily.SGD and path is not None and path.momentum == 0
 
 
 def _loss_of(span: Span | None) -> float:

@@ -23,6 +23,8 @@ from noisescale_lab.follow.actions import RunState
 FEWEST = 2
 """Updates of a path that tells something of the rate where lines say how little."""
 
+WITH_PROMISE = ("constant", "of_ratio", "of_promise", "sd")
+
 EARLIER = 0.75
 """Of the first share of the plan with a promise: from there on it counts."""
 
@@ -39,10 +41,9 @@ def octaves_from_best(run: RunState) -> Octaves | None:
     measured = path_ratio(path)
     if measured is None:
         return None
-    if run.promise is not None and family_of(_class_name(run.optimizer), path.momentum) == "SGD":
-        both = _known().with_promise
-        if run.progress >= both.progress[0] * EARLIER:
-            return both.octaves(measured.value, run.promise, run.progress)
+    both = _known().with_promise.get(family_of(run.optimizer, path.momentum) or "")
+    if run.promise is not None and both is not None and run.progress >= both.progress[0] * EARLIER:
+        return both.octaves(measured.value, run.promise, run.progress)
     line = _line(run)
     return None if line is None else octaves_of(measured, line)
 
@@ -50,7 +51,7 @@ def octaves_from_best(run: RunState) -> Octaves | None:
 def _line(run: RunState) -> Line | None:
     path = run.path
     assert path is not None
-    family = family_of(_class_name(run.optimizer), path.momentum)
+    family = family_of(run.optimizer, path.momentum)
     if family is not None and family in _known().lines:
         return Line(*_between(_known().progress, _known().lines[family], run.progress))
     if family is None or path.num_updates < FEWEST_UPDATES:
@@ -58,11 +59,6 @@ def _line(run: RunState) -> Line | None:
     known = coefficients()
     is_late_enough = run.progress >= known.families[family].from_progress
     return known.line_at(family, run.progress, run.schedule) if is_late_enough else None
-
-
-def _class_name(optimizer: str) -> str:
-    """Replays call them by the names of the tasks."""
-    return {"sgd": "SGD", "adam": "Adam"}.get(optimizer, optimizer)
 
 
 def _between(progress: Sequence[float], rows: Sequence[Sequence[float]], at: float) -> list[float]:
@@ -93,17 +89,17 @@ class _Known:
 
     progress: Sequence[float]
     lines: Mapping[str, Sequence[Sequence[float]]]
-    with_promise: _WithPromise
+    with_promise: Mapping[str, _WithPromise]
 
 
 @functools.cache
 def _known() -> _Known:
     found = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-    both = found["with_promise"]
+    both = {name: one for name, one in found["with_promise"].items() if name != "what"}
     return _Known(
         found["progress"],
         {name: _rows(columns, COLUMNS) for name, columns in found["families"].items()},
-        _WithPromise(both["progress"], _rows(both, ("constant", "of_ratio", "of_promise", "sd"))),
+        {name: _WithPromise(one["progress"], _rows(one, WITH_PROMISE)) for name, one in both.items()},
     )
 
 

@@ -5,9 +5,12 @@ tasks and on seeds of their own, then run once on the held-out tasks with other 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
+from noisescale_lab.reproduce.stacked.optimizers import ADAM, MOMENTUM, Optimizer
 from noisescale_lab.reproduce.task import Task
-from noisescale_lab.reproduce.tasks import cartpole, digits, made_up_data, photographs, small_tables, text
+from noisescale_lab.reproduce.tasks import cartpole, digits, made_up_data, photographs, small_tables, text, transformer
 
 DESIGN: dict[str, Callable[[], Task]] = {
     "iris_softmax": small_tables.iris_softmax,
@@ -25,7 +28,7 @@ HELD_OUT: dict[str, Callable[[], Task]] = {
     "char_bigram_adam": text.bigram_with_adam,
     "digits_labelnoise9": digits.nine_in_ten,
     "digits_vae_adam": digits.variational_autoencoder,
-    "charlm_transformer": text.charlm_transformer,
+    "charlm_transformer": transformer.charlm_transformer,
     "cancer_logistic": small_tables.cancer_logistic,
     "teacher_student": made_up_data.teacher_student,
     "patches_ae_adam": photographs.patches_autoencoder,
@@ -41,6 +44,14 @@ CLAIM_ONLY: dict[str, Callable[[], Task]] = {
     "cartpole_pg": cartpole.task,
 }
 """Tasks that no policy is replayed on: one is over in a few steps, the other's examples depend on its weights."""
+
+LONG: dict[str, Callable[[], Task]] = {
+    "charlm_long_adamw": transformer.charlm_long,
+    "denoiser_momentum": photographs.denoiser,
+    "charlm_finetuned_adamw": transformer.charlm_finetuned,
+}
+"""Held out, too: tuned runs of a thousand steps and more, with warm-up, noise from small batches, and optimizers that
+no policy was designed on."""
 
 OTHER_SIZES: dict[str, Callable[[], Task]] = {"digits_mlp_16": digits.narrow, "digits_mlp_256": digits.wide}
 """`digits_mlp` narrower and wider, to tell a model's size from its loss; they are no tasks of their own."""
@@ -68,3 +79,34 @@ ADVICE_TARGETS = {
 Chosen from loss curves alone. Some are harder than a task's own targets, which a tuned run meets within ten steps. Not
 listed: tasks whose best run takes fewer than 30 steps even to a hard target (iris_softmax 13, char_bigram_adam 15),
 which leaves no room for advice; and those that have no sweep yet (digits_vae_adam, charlm_transformer)."""
+
+LONG_TARGETS = {"charlm_long_adamw": 2.2, "denoiser_momentum": 0.038, "charlm_finetuned_adamw": 1.85}
+"""The same for long runs, chosen from loss curves alone."""
+
+
+def with_optimizer(name: str, optimizer: Optimizer) -> Task:
+    """A task trained by another optimizer.
+
+    Args:
+        name: Of the task.
+        optimizer: Instead of its own.
+    """
+    return replace(ALL[name](), name=f"{name}_by_{optimizer.name}", optimizer=optimizer)
+
+
+BY_OTHER_OPTIMIZERS: dict[str, Callable[[], Task]] = {
+    f"{name}_by_{optimizer.name}": partial(with_optimizer, name, optimizer)
+    for name in ADVICE_TARGETS
+    if name in DESIGN
+    for optimizer in (MOMENTUM, ADAM)
+    if not name.endswith("_adam")
+}
+"""Design tasks under optimizers that they do not have, for what is fitted by family of optimizers."""
+
+EVERY = ALL | LONG | BY_OTHER_OPTIMIZERS
+"""All tasks that runs with advice may be replayed on."""
+
+TARGETS = (
+    ADVICE_TARGETS | LONG_TARGETS | {name: ADVICE_TARGETS[name.rpartition("_by_")[0]] for name in BY_OTHER_OPTIMIZERS}
+)
+"""Of these."""

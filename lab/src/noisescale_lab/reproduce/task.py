@@ -46,6 +46,8 @@ class Task:
         metric: From weights [R, P] to the metric [R]; None: the mean loss of the evaluation examples.
         metric_name: What runs and sweeps on a server call it.
         carried: None where steps are drawn independently.
+        small_batches: Into how many parts a batch falls whose gradients tell the noise; None: its single examples.
+        warm_up: Updates over which the learning rate rises to its peak along a line; 0 where it starts there.
     """
 
     name: str
@@ -61,6 +63,12 @@ class Task:
     metric: Callable[[Tensor], Tensor] | None = None
     metric_name: str = "eval_loss"
     carried: Carried | None = None
+    small_batches: int | None = None
+    warm_up: int = 0
+
+    def warmed_up(self, num_updates: Tensor) -> Tensor:
+        """Share of the peak learning rate at the update that follows so many others."""
+        return ((num_updates + 1) / max(1, self.warm_up)).clamp(max=1)
 
 
 # Tasks on a data set held in memory: sampled with replacement, evaluated on fixed examples of the whole set.

@@ -3,6 +3,7 @@
 R replicas, B examples, P parameters, K steps.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from noisescale_lab.reproduce.task import Task
 
 Array = npt.NDArray[np.float64]
 EVALUATED_AT_ONCE = 32
+HALVES = 2
+"""Parts of a batch that a promise is told from."""
+
 DRAWN_AT_ONCE = 1 << 14
 """Examples of all seeds, or of one step where it has more."""
 
@@ -75,9 +79,11 @@ class Record:
 
     Attributes:
         loss: Mean loss of the batch before the update.
-        trace_cov: Estimate of tr Σ from the batch's per-example gradients.
+        trace_cov: Estimate of tr Σ from the gradients of the batch's examples, or of its small batches.
         grad_sq_norm: Estimate of |G|².
-        update_sq_norm: |u|², u what the optimizer added to the weights.
+        update_sq_norm: |u|², u what the optimizer added to the weights, without weight decay.
+        promised: The fall of the loss that the update promised to first order, free of the batch's noise; not a number
+            in the first updates of Adam.
         average: Mean of the weights after each of the last ⌈K / 2⌉ updates, [R, P]; None unless asked for.
     """
 
@@ -85,6 +91,7 @@ class Record:
     trace_cov: Array
     grad_sq_norm: Array
     update_sq_norm: Array
+    promised: Array
     average: Tensor | None
 
 
@@ -118,20 +125,49 @@ def train(
         raise ValueError(f"batch must be at least 2 to have a spread, got {batch}")
     tables, rows = stream.tables(seeds, int(replicas.num_examples.max()) + steps * batch)
     rate = torch.tensor(learning_rate)[:, None]
+    is_of_examples = task.small_batches is None
+    # plain SGD promises what its examples tell, and what an example hands on is not cut into parts
+    is_whole = is_of_examples and (task.optimizer.name == "sgd" or task.carried is not None)
+    parts = 1 if is_whole else equal_parts(batch, task.small_batches or HALVES)
+    groups = batch if is_of_examples else parts
     rows_of_steps = []
     average = torch.zeros_like(replicas.parameters) if wants_average else None
     first_averaged = steps - (steps + 1) // 2
     for step in range(steps):
         drawn = keys(tables, rows, replicas.num_examples[:, None], batch)
-        losses, gradient = _gradient(task, replicas, drawn, task.sample(drawn), wants_norms=True)
-        shown = losses.mean(1), gradient.example_sq_norm.mean(1), gradient.mean.square().sum(1)
-        update = _update(task, replicas, gradient.mean, rate, batch)
-        rows_of_steps.append(torch.stack([*shown, update.square().sum(1)]))
+        losses, gradient = _gradient(task, replicas, drawn, task.sample(drawn), wants_norms=is_of_examples, parts=parts)
+        mean, of_parts = gradient.mean.mean(1), gradient.mean
+        small = gradient.example_sq_norm.mean(1) if is_of_examples else of_parts.square().sum(2).mean(1)
+        now = rate * task.warmed_up(replicas.num_updates[:, None])
+        promised = _promised(task, replicas, of_parts, now)
+        update = _update(task, replicas, mean, now, batch)
+        shown = losses.mean(1), small, mean.square().sum(1), update.square().sum(1), promised, now[:, 0]
+        rows_of_steps.append(torch.stack(shown))
         if average is not None and step >= first_averaged:
             average += replicas.parameters / (steps - first_averaged)
-    loss, small, big, moved = torch.stack(rows_of_steps, dim=1).double()
-    trace_cov = batch / (batch - 1) * (small - big)  # in torch: a diverged replica's infinities warn in numpy
-    return Record(loss.numpy(), trace_cov.numpy(), (big - trace_cov / batch).numpy(), moved.numpy(), average)
+    loss, small, big, moved, promised, rates = torch.stack(rows_of_steps, dim=1).double()
+    trace_cov = batch / (groups - 1) * (small - big)  # in torch: a diverged replica's infinities warn in numpy
+    grad_sq_norm = big - trace_cov / batch
+    promised = rates * grad_sq_norm if task.optimizer.name == "sgd" else promised
+    return Record(loss.numpy(), trace_cov.numpy(), grad_sq_norm.numpy(), moved.numpy(), promised.numpy(), average)
+
+
+def equal_parts(batch: int, wanted: int) -> int:
+    """Into how many equal parts a batch falls, at least 2, as near to the wanted number as it may.
+
+    Args:
+        batch: In examples, at least 2.
+        wanted: At least 2.
+    """
+    fitting = [count for count in range(2, min(batch, wanted * wanted) + 1) if batch % count == 0]
+    return min(fitting or [batch], key=lambda count: abs(math.log(count / wanted)))
+
+
+def _promised(task: Task, replicas: Replicas, parts: Tensor, rate: Tensor) -> Tensor:
+    """Of the update to come, [R]; not a number where there is one part alone."""
+    if parts.shape[1] < 2:
+        return torch.full((len(parts),), torch.nan)
+    return task.optimizer.promise(parts, replicas.states, rate, replicas.num_updates[:, None])
 
 
 def advance(
@@ -168,28 +204,46 @@ def advance(
         for some, inputs, targets in zip(*parts, strict=True):
             examples = inputs[rows[:, 0]], targets[rows[:, 0]]
             gradient = _gradient(task, replicas, some[rows[:, 0]], examples, wants_norms=False)[1]
-            _update(task, replicas, gradient.mean, rate, batch)
+            now = rate * task.warmed_up(replicas.num_updates[:, None])
+            _update(task, replicas, gradient.mean[:, 0], now, batch)
 
 
 def _gradient(
-    task: Task, replicas: Replicas, drawn: Tensor, examples: tuple[Tensor, Tensor], *, wants_norms: bool
+    task: Task,
+    replicas: Replicas,
+    drawn: Tensor,
+    examples: tuple[Tensor, Tensor],
+    *,
+    wants_norms: bool,
+    parts: int = 1,
 ) -> tuple[Tensor, Gradient]:
-    """Losses [R, B] and the gradient at the replicas' weights."""
+    """Losses [R, B] and the gradients at the replicas' weights, the mean one of each of K parts, [R, K, P].
+
+    A part is a replica of its own.
+    """
     inputs, targets = examples
     if task.carried is not None:
         before = task.carried.begin(drawn) if replicas.carried is None else replicas.carried
         inputs = torch.cat([inputs, before], -1)
-    values = task.network.forward(replicas.parameters, inputs)
+    replicated, batch = drawn.shape
+    parameters = replicas.parameters
+    if parts > 1:
+        parameters = parameters.repeat_interleave(parts, 0)
+        inputs, targets = (one.reshape(replicated * parts, batch // parts, *one.shape[2:]) for one in (inputs, targets))
+    values = task.network.forward(parameters, inputs)
     if task.carried is not None:
         replicas.carried = task.carried.after(values[-1])
     losses, derivatives = task.loss(values[-1], targets)
-    found = task.network.backward(replicas.parameters, inputs, values, derivatives, wants_norms=wants_norms)
-    return losses, found
+    found = task.network.backward(parameters, inputs, values, derivatives, wants_norms=wants_norms)
+    mean = found.mean.view(replicated, parts, -1)
+    return losses.view(replicated, batch), Gradient(mean, found.example_sq_norm.view(replicated, batch))
 
 
 def _update(task: Task, replicas: Replicas, mean: Tensor, rate: Tensor, batch: int) -> Tensor:
-    """Updates in place, and what was added to the parameters, [R, P]."""
+    """Updates in place, and what was added to the parameters beside weight decay, [R, P]."""
     update = task.optimizer.update(mean, replicas.states, rate, replicas.num_updates[:, None])
+    if task.optimizer.weight_decay:
+        replicas.parameters *= 1 - rate * task.optimizer.weight_decay
     replicas.parameters += update
     replicas.num_updates += 1
     replicas.num_examples += batch

@@ -137,7 +137,7 @@ class Run:
 
     @property
     def decay(self) -> float:
-        """Share of the base learning rate now."""
+        """Share of the base learning rate that the schedule leaves now, a warm-up apart, which is the trainer's."""
         return decayed(self.spent / self.planned) if self.start.decays else 1.0
 
     def step_cost(self, batch: int) -> float:
@@ -151,7 +151,7 @@ class Run:
             progress=self.spent / self.planned,
             planned_steps=self.planned / self.step_cost(self.batch),
             exchange_rate=self.price,
-            optimizer=self.task.optimizer.name,
+            optimizer=self.task.optimizer.class_name,
             batch=self.batch,
             learning_rate=self.learning_rate,
             decay=self.decay,
@@ -172,8 +172,8 @@ class Run:
         return path_at(
             self.stretches,
             sq_distance=float((self.replicas.parameters - self.origin).double().square().sum()),
-            momentum=0.0 if self.task.optimizer.name == "sgd" else self.task.optimizer.beta1,
-            optimizer=self.task.optimizer.name,
+            momentum=self.task.optimizer.momentum,
+            optimizer=self.task.optimizer.class_name,
             batch=self.batch,
             rate_factor=self.learning_rate,
         )
@@ -205,8 +205,8 @@ class Run:
         self.loss_error = float(loss.std(ddof=1)) / math.sqrt(len(loss)) if is_known else math.inf
         if math.isnan(self.first_loss):
             self.first_loss, self.first_loss_error = self.loss, self.loss_error
-        promised = float(job.record.grad_sq_norm[:, job.row].sum()) * job.learning_rate
-        self.spans.append(Span(job.steps, mean, self.loss_error, promised))
+        promised = float(job.record.promised[:, job.row].sum())
+        self.spans.append(Span(job.steps, mean, self.loss_error, None if math.isnan(promised) else promised))
         count = min(BLOCKS_PER_LOOK, job.steps)
         edges = [round(part * job.steps / count) for part in range(count + 1)]
         trace, square = job.record.trace_cov[:, job.row], job.record.grad_sq_norm[:, job.row]
@@ -217,11 +217,13 @@ class Run:
         """Its looks and the lengths of its updates."""
         assert job.record is not None
         record, row = job.record, job.row
-        rate = job.learning_rate
+        numbers = torch.arange(self.steps, self.steps + job.steps)
+        rates = (job.learning_rate * self.task.warmed_up(numbers.double())).tolist()
+        terms = zip(record.trace_cov[:, row], record.grad_sq_norm[:, row], strict=True)
         kept = []
-        for step, (trace, square) in enumerate(zip(record.trace_cov[:, row], record.grad_sq_norm[:, row], strict=True)):
+        for step, rate, (trace, square) in zip(numbers.tolist(), rates, terms, strict=True):
             if math.isfinite(trace) and math.isfinite(square):
-                self.looks.add(self.steps + step, Terms(float(trace), float(square)), job.batch, rate)
+                self.looks.add(step, Terms(float(trace), float(square)), job.batch, rate)
                 kept.append((float(trace), float(square)))
         means = [sum(values) / len(kept) for values in zip(*kept, strict=True)] if kept else (None, None)
         moved = float(record.update_sq_norm[:, row].sum())

@@ -192,7 +192,7 @@ class Doublings:
         if view.progress < self.due or self.due > 0.6:
             return Train(view.batch, view.learning_rate)
         self.due *= 2
-        power = 1.0 if view.optimizer == "sgd" else 0.5
+        power = 1.0 if view.optimizer == "SGD" else 0.5
         arms = tuple((view.batch * k, view.learning_rate * k**power) for k in (1, 2, 4))
         return BranchOfEqualExamples(arms, max(8, round(0.05 * view.progress * view.planned_steps)), held_out=512)
 
@@ -224,7 +224,7 @@ class LateSwitch:
         if self.has_switched or view.progress < 0.5:
             return Train(view.batch, view.learning_rate)
         self.has_switched = True
-        return Train(4 * view.batch, view.learning_rate * (4.0 if view.optimizer == "sgd" else 2.0))
+        return Train(4 * view.batch, view.learning_rate * (4.0 if view.optimizer == "SGD" else 2.0))
 
 
 @dataclass

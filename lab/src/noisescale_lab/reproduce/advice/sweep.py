@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL
+from noisescale_lab.reproduce.registry import BY_OTHER_OPTIMIZERS, EVERY, LONG, TARGETS
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Array, Replicas, evaluate, train
@@ -34,8 +34,8 @@ PLAN = 1.5
 """A plan is so much longer than the tuned run at the same batch needs."""
 
 COLUMNS = ("task", "target", "min_steps", "critical_batch", "batch", "learning_rate", "steps")
-SEEDS = range(6)
-"""Seeds of the sweeps; policies are replayed with others."""
+SEEDS, FEW_SEEDS = range(6), range(3)
+"""Seeds of the sweeps; policies are replayed with others. Few: of long runs, and of tasks by other optimizers."""
 
 
 def decayed(progress: float) -> float:
@@ -187,7 +187,7 @@ def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, 
     Raises:
         ValueError: If too few batch sizes meet the target.
     """
-    step_factor = 2.0 if task.optimizer.name == "sgd" else math.sqrt(2)
+    step_factor = 2.0 if task.optimizer.class_name == "SGD" else math.sqrt(2)
     runs = {middle: tune(task, target, batch=middle, guess=0.05, seeds=seeds, limit=20_000, coarse=True)}
     while True:
         fitted = fit([(run.batch, run.steps) for run in runs.values()]) if len(runs) > 2 else None
@@ -251,7 +251,7 @@ def write(file: Path, references: dict[str, Reference]) -> None:
     with file.open("w", newline="") as opened:
         rows = csv.writer(opened)
         rows.writerow(COLUMNS)
-        for name in ALL:
+        for name in EVERY:
             if name in references:
                 found = references[name]
                 for tuned in found.tuned:
@@ -259,11 +259,18 @@ def write(file: Path, references: dict[str, Reference]) -> None:
                     rows.writerow([*shared, tuned.batch, f"{tuned.learning_rate:.6g}", f"{tuned.steps:.5g}"])
 
 
-def complete(file: Path, names: Sequence[str], seeds: Sequence[int] = SEEDS) -> dict[str, Reference]:
-    """References of these tasks; what is missing is swept and written at once."""
+def complete(file: Path, names: Sequence[str], seeds: Sequence[int] | None = None) -> dict[str, Reference]:
+    """References of these tasks; what is missing is swept and written at once.
+
+    Args:
+        file: Where they are.
+        names: Of the tasks.
+        seeds: Of the sweeps; None: as the task has them.
+    """
     found = read(file)
     for name in names:
         if name not in found:
-            found[name] = sweep(ALL[name](), ADVICE_TARGETS[name], seeds=seeds)
+            usual = FEW_SEEDS if name in LONG or name in BY_OTHER_OPTIMIZERS else SEEDS
+            found[name] = sweep(EVERY[name](), TARGETS[name], seeds=usual if seeds is None else seeds)
             write(file, found)
     return found

@@ -100,7 +100,7 @@ def _stages(task: Task, run: TunedRun, price: float) -> list[Stage]:
             continue
         batch = max(1, round(math.sqrt(price * span.value)))
         stretched = (1 + span.value / batch) / (1 + span.value / run.batch)
-        rate = 1 / stretched if task.optimizer.name == "sgd" else math.sqrt(batch / run.batch)
+        rate = 1 / stretched if task.optimizer.class_name == "SGD" else math.sqrt(batch / run.batch)
         stages.append(Stage(max(1, round(span.num_steps * stretched)), batch, run.lr * rate))
     return stages
 

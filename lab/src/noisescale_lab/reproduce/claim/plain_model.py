@@ -130,11 +130,12 @@ def plain_model(model: StackedModel, seed: int) -> nn.Module:
 
 def plain_optimizer(optimizer: Optimizer, model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
     """PyTorch's own optimizer with the same constants."""
-    if optimizer.name == "sgd":
-        return torch.optim.SGD(model.parameters(), learning_rate)
-    return torch.optim.Adam(
-        model.parameters(), learning_rate, betas=(optimizer.beta1, optimizer.beta2), eps=optimizer.epsilon
-    )
+    if optimizer.class_name == "SGD":
+        return torch.optim.SGD(model.parameters(), learning_rate, momentum=optimizer.momentum)
+    betas, epsilon, decay = (optimizer.beta1, optimizer.beta2), optimizer.epsilon, optimizer.weight_decay
+    if decay:
+        return torch.optim.AdamW(model.parameters(), learning_rate, betas=betas, eps=epsilon, weight_decay=decay)
+    return torch.optim.Adam(model.parameters(), learning_rate, betas=betas, eps=epsilon)
 
 
 def flat_parameters(model: nn.Module) -> Tensor:

@@ -10,7 +10,7 @@ from noisescale_lab.reproduce.claim.stacked_trial import SharedStream, steps_of,
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.sweep.trial import Trial
 
-FIRST_RATE = {"sgd": 0.2, "adam": 0.01}
+FIRST_RATE = {"sgd": 0.2, "momentum": 0.02, "adam": 0.01}
 FIRST_BATCH = 64
 """In units, so that examples of many units begin with fewer of them."""
 
@@ -175,7 +175,7 @@ class TunedSweep:
     def _from_neighbour(self, batch: int, neighbour: int) -> None:
         ratio = batch / neighbour
         known = self.best[neighbour]
-        factor = ratio if self._task.optimizer.name == "sgd" and ratio < 1 else math.sqrt(ratio)
+        factor = ratio if self._task.optimizer.class_name == "SGD" and ratio < 1 else math.sqrt(ratio)
         limit = min(float(MOST_STEPS), math.ceil(SLACK * self._steps_at(neighbour) * max(1.0, neighbour / batch)) + 10)
         self._tune(batch, known.setting.lr * factor, limit, is_first=False)
 

@@ -41,10 +41,12 @@ class FunctionalModel:
     Attributes:
         weights: Its tensors by name; a replica's row holds them in this order.
         function: From tensors by name, each with a leading axis R, and inputs [R, B, ...] to outputs [R, B, ...].
+        start: Parameters [P] that all replicas start from, such as a trained model's; None: normal numbers by seed.
     """
 
     weights: Mapping[str, Weight]
     function: Callable[[dict[str, Tensor], Tensor], Tensor]
+    start: Callable[[], Tensor] | None = None
 
     @property
     def num_parameters(self) -> int:
@@ -109,6 +111,8 @@ class FunctionalModel:
         return self.function(tensors, inputs)
 
     def _initial_row(self, seed: int) -> Tensor:
+        if self.start is not None:
+            return self.start().clone()
         generator = torch.Generator().manual_seed(seed)
         return torch.cat(
             [torch.randn(weight.size, generator=generator) * weight.deviation for weight in self.weights.values()]

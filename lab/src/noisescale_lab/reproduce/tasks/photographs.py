@@ -6,11 +6,13 @@ import numpy as np
 import torch
 from sklearn.datasets import load_sample_images
 from torch import Tensor
+from torch.nn.functional import relu
 
+from noisescale_lab.reproduce.stacked.functional import FunctionalModel, Weight
 from noisescale_lab.reproduce.stacked.losses import squared_error
 from noisescale_lab.reproduce.stacked.network import Dense, Network
-from noisescale_lab.reproduce.stacked.optimizers import ADAM, SGD
-from noisescale_lab.reproduce.stacked.random_stream import pick
+from noisescale_lab.reproduce.stacked.optimizers import ADAM, MOMENTUM, SGD
+from noisescale_lab.reproduce.stacked.random_stream import normals, pick
 from noisescale_lab.reproduce.task import Task
 
 REACH = 3
@@ -19,6 +21,9 @@ REACH = 3
 EVALUATION_SIZE = 1500
 
 SIDE = 6
+
+NOISY_SIDE, CHANNELS, KERNEL = 10, 8, 3
+NOISE = 0.5
 
 
 @cache
@@ -89,4 +94,65 @@ def patches_autoencoder() -> Task:
         sample=sample,
         evaluation=at(corners[fixed][None]),
         targets=(0.12, 0.06, 0.04),
+    )
+
+
+# A long run: noise taken off patches of photographs by convolutions, SGD with momentum.
+
+
+def clean(weights: dict[str, Tensor], noisy: Tensor) -> Tensor:
+    """Three convolutions of 3 × 3, ReLU between them, without borders: [R, B, 10 · 10] to [R, B, 4 · 4].
+
+    Args:
+        weights: By name, each with a leading axis R.
+        noisy: Pixels.
+    """
+    replicas, batch = noisy.shape[:2]
+    values = noisy.view(replicas, batch, NOISY_SIDE, NOISY_SIDE, 1)
+    for number in range(3):
+        side, channels = values.shape[3] - KERNEL + 1, values.shape[4]
+        # the neighbours of every place side by side, so that a convolution is one product
+        seen = values.unfold(2, KERNEL, 1).unfold(3, KERNEL, 1)
+        rows = seen.reshape(replicas, batch * side * side, channels * KERNEL * KERNEL)
+        values = rows @ weights[f"kernel_{number}"] + weights[f"bias_{number}"][:, None]
+        values = (relu(values) if number < 2 else values).view(replicas, batch, side, side, -1)
+    return values.flatten(2)
+
+
+def denoiser() -> Task:
+    """Three convolutions with 8 channels, from patches with noise of half the photographs' own spread."""
+    grey = load()
+    num_columns = grey.shape[2]
+    corners = torch.arange(grey.numel()).view_as(grey)[:, : 1 - NOISY_SIDE, : 1 - NOISY_SIDE].flatten()
+    reach = range(NOISY_SIDE)
+    places = torch.tensor([row * num_columns + column for row in reach for column in reach])
+    inner = range(KERNEL, NOISY_SIDE - KERNEL)
+    kept = torch.tensor([row * NOISY_SIDE + column for row in inner for column in inner])
+    values = grey.flatten()
+
+    def with_noise(corner: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        patch = values[corner[..., None] + places]
+        return patch + NOISE * noise, patch[..., kept]
+
+    def sample(drawn: Tensor) -> tuple[Tensor, Tensor]:
+        return with_noise(corners[pick(drawn, len(corners))], normals(drawn, len(places)))
+
+    generator = torch.Generator().manual_seed(0)
+    fixed = torch.randperm(len(corners), generator=generator)[:1000]
+    of_inputs = (KERNEL * KERNEL, CHANNELS * KERNEL * KERNEL, CHANNELS * KERNEL * KERNEL)
+    weights = {}
+    for number, (size, width) in enumerate(zip(of_inputs, (CHANNELS, CHANNELS, 1), strict=True)):
+        weights[f"kernel_{number}"] = Weight((size, width), (2 / size) ** 0.5)
+        weights[f"bias_{number}"] = Weight((width,), 0.0)
+    return Task(
+        name="denoiser_momentum",
+        unit="patches",
+        network=FunctionalModel(weights, clean),
+        loss=squared_error,
+        optimizer=MOMENTUM,
+        sample=sample,
+        evaluation=with_noise(corners[fixed][None], torch.randn(1, 1000, len(places), generator=generator)),
+        targets=(0.08, 0.06, 0.05),
+        small_batches=4,
+        warm_up=100,
     )
