@@ -201,7 +201,7 @@ def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, 
             if wants_lower if batch < low else wants_higher:
                 is_lower = batch < low
                 guess = neighbour.learning_rate * (1 / step_factor if is_lower else step_factor)
-                limit = int(neighbour.steps * 4) + 20
+                limit = int(neighbour.steps * (4 if is_lower else 2)) + 20
                 runs[batch] = tune(task, target, batch=batch, guess=guess, seeds=seeds, limit=limit)
     reached = [run for _, run in sorted(runs.items()) if math.isfinite(run.steps)]
     if len(reached) < FEWEST_BATCHES:

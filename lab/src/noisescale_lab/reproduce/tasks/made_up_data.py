@@ -37,20 +37,37 @@ def teacher_student() -> Task:
 # Own task: linear regression on features whose variances fall as a power law, SGD.
 
 
-def powerlaw_regression() -> Task:
-    """Feature i has variance 1 / i; answers have variance 1 plus 0.25 of noise."""
+def powerlaw(name: str, num_features: int, power: float, targets: tuple[float, ...]) -> Task:
+    """Feature i has variance 1 / iᵖ; answers have variance 1 plus 0.25 of noise.
+
+    Args:
+        name: The task's.
+        num_features: How many.
+        power: p.
+        targets: Evaluation losses to reach.
+    """
     generator = torch.Generator().manual_seed(2)
-    scale = torch.arange(1, NUM_FEATURES + 1).float().rsqrt()
-    inputs = torch.randn(NUM_EXAMPLES, NUM_FEATURES, generator=generator) * scale
-    answers = inputs @ torch.randn(NUM_FEATURES, 1, generator=generator)
+    scale = torch.arange(1, num_features + 1).float().pow(-power / 2)
+    inputs = torch.randn(NUM_EXAMPLES, num_features, generator=generator) * scale
+    answers = inputs @ torch.randn(num_features, 1, generator=generator)
     answers = answers / answers.std() + TARGET_NOISE * torch.randn(NUM_EXAMPLES, 1, generator=generator)
     return Task(
-        name="powerlaw_regression",
+        name=name,
         unit="examples",
-        network=Network((Dense(NUM_FEATURES, 1),), starts_at_zero=True),
+        network=Network((Dense(num_features, 1),), starts_at_zero=True),
         loss=squared_error,
         optimizer=SGD,
         sample=sampler(inputs, answers),
         evaluation=evaluation(inputs, answers),
-        targets=(0.5, 0.35, 0.3),
+        targets=targets,
     )
+
+
+def powerlaw_regression() -> Task:
+    """64 features, of variance 1 / i."""
+    return powerlaw("powerlaw_regression", NUM_FEATURES, 1.0, (0.5, 0.35, 0.3))
+
+
+def long_powerlaw() -> Task:
+    """A noisy quadratic whose run is long: 256 features of variance i^-1.5."""
+    return powerlaw("powerlaw_long", 256, 1.5, (0.35, 0.3, 0.28))

@@ -22,7 +22,7 @@ EVALUATION_SIZE = 1500
 
 SIDE = 6
 
-NOISY_SIDE, CHANNELS, KERNEL = 10, 8, 3
+NOISY_SIDE, CHANNELS, KERNEL = 8, 8, 3
 NOISE = 0.5
 
 
@@ -101,7 +101,7 @@ def patches_autoencoder() -> Task:
 
 
 def clean(weights: dict[str, Tensor], noisy: Tensor) -> Tensor:
-    """Three convolutions of 3 × 3, ReLU between them, without borders: [R, B, 10 · 10] to [R, B, 4 · 4].
+    """Three convolutions of 3 × 3, ReLU between them, without borders: [R, B, 8 · 8] to [R, B, 2 · 2].
 
     Args:
         weights: By name, each with a leading axis R.

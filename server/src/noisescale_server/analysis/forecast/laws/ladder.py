@@ -85,9 +85,9 @@ def _missing(crossings: Sequence[Crossing]) -> str | None:
     if any(target <= 0 for target in targets):
         return "Targets that are not positive have no power law: choose a loss."
     if len(targets) < FEWEST_TARGETS:
-        return f"{len(targets)} targets were reached, and a law over them needs {FEWEST_TARGETS}: name more."
+        return f"A law over targets needs {FEWEST_TARGETS} that runs reached, and has {len(targets)}: name more."
     if len(sizes) < FEWEST_BATCH_SIZES:
-        return f"{len(sizes)} batch sizes reached a target, and errors need {FEWEST_BATCH_SIZES}: add batch sizes."
+        return f"Errors need {FEWEST_BATCH_SIZES} batch sizes that reached a target, and {len(sizes)} did: add some."
     return None
 
 

@@ -3,10 +3,15 @@
 from noisescale_server.analysis.sweeps.fitting.slope import Slope
 
 
+def batch_sizes(count: int) -> str:
+    """So many batch sizes, in words."""
+    return f"{count} batch {'size' if count == 1 else 'sizes'}"
+
+
 def too_few(num_known: int, num_all: int, fewest: int) -> str:
     """Fewer batch sizes than the curve needs."""
     return (
-        f"{num_known} of {num_all} batch sizes reached the target, later than at their first evaluation, and a curve "
+        f"{num_known} of {batch_sizes(num_all)} reached the target, later than at their first evaluation, and a curve "
         f"needs {fewest}: add batch sizes, evaluate earlier, or choose a target that more runs reached."
     )
 

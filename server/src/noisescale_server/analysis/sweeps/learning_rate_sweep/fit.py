@@ -13,6 +13,7 @@ from scipy.optimize import least_squares
 from scipy.special import stdtrit
 
 from noisescale_server.analysis.estimate import Estimate
+from noisescale_server.analysis.sweeps.fitting.wording import batch_sizes
 from noisescale_server.analysis.sweeps.learning_rate_sweep.best_rates import BestRate
 from noisescale_server.analysis.sweeps.learning_rate_sweep.curves import CURVES, Array, Curve, CurveName
 
@@ -109,7 +110,8 @@ def fit_rates(rates: Sequence[BestRate], *, level: float = 0.95) -> RateFits | N
     used = [rate for rate in rates if rate.log_standard_error is not None]
     if len(used) < FEWEST_BATCH_SIZES:
         return NoRateFits(
-            f"{len(used)} of {len(rates)} batch sizes have a best learning rate inside their grid, and a curve needs "
+            f"{len(used)} of {batch_sizes(len(rates))} {'has' if len(rates) == 1 else 'have'} a best learning rate "
+            "inside the grid, and a curve needs "
             f"{FEWEST_BATCH_SIZES}: try rates beyond the best one, by factors of 2."
         )
     log_batch = np.log([rate.batch_size for rate in used])
