@@ -77,7 +77,7 @@ REPLAYED_BY = (
 )  # fmt: skip
 FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
 FEW_OF_LONG = ("keep", "B = r (control)", "ours", "ours without rate changes", "first version without branches")
-FRESH, FRESH_OF_LONG = (530, 531, 532), (530, 531)
+FRESH, FRESH_OF_LONG = (530, 531, 532), (530,)
 OURS_AGAIN = (
     Part("held-out", advised(tuple(HELD_OUT)), FRESH, policies=tuple(name for name in FEW if name in AT_CONSTANT_RATE)),
     Part("held-out", advised(tuple(HELD_OUT)), FRESH, decays=True, policies=FEW),
