@@ -24,7 +24,7 @@ from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, OURS, POLI
 from noisescale_lab.reproduce.advice.run import Outcome, Start
 from noisescale_lab.reproduce.advice.scores import Score, scores
 from noisescale_lab.reproduce.advice.sweep import complete
-from noisescale_lab.reproduce.registry import ADVICE_TARGETS, DESIGN, EVERY, HELD_OUT, LONG
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, DESIGN, EVERY, HELD_OUT, LONG, PRICES
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")
@@ -122,7 +122,8 @@ def outcomes_of(part: Part, name: str) -> list[Outcome]:
         rows = json.loads(file.read_text())
         return [Outcome(**row | {"start": Start(**row["start"])}) for row in rows]
     began = time.monotonic()
-    reference = replace(complete(REFERENCES, [name])[name], price_factor=part.price_factor)
+    price = part.price_factor * PRICES.get(name, 1.0)
+    reference = replace(complete(REFERENCES, [name])[name], price_factor=price)
     policies = {policy: POLICIES[policy] for policy in part.policies}
     task = EVERY[name]()
     if part.small_batches is not None:

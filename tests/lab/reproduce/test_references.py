@@ -24,15 +24,15 @@ def test_only_what_is_missing_is_swept_and_written(tmp_path, monkeypatch):
     file, swept = tmp_path / "references.csv", []
     references.write(file, {"iris_softmax": KNOWN})
 
-    def sweep(task, target, *, seeds):
-        swept.append((task.name, target, tuple(seeds)))
+    def sweep(task, target, *, seeds, price):
+        swept.append((task.name, target, tuple(seeds), price))
         return Reference(task.name, target, KNOWN.tuned, 20.0, 8.0)
 
     monkeypatch.setattr(references, "sweep", sweep)
 
     found = references.complete(file, ["iris_softmax", "digits_softmax"], seeds=(1, 2))
 
-    assert swept == [("digits_softmax", 0.12, (1, 2))]
+    assert swept == [("digits_softmax", 0.12, (1, 2), 1.0)]
     assert references.read(file) == found
     assert found["iris_softmax"] == KNOWN
 

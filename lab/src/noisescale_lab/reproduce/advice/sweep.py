@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from noisescale_lab.reproduce.registry import BY_OTHER_OPTIMIZERS, EVERY, LONG, TARGETS
+from noisescale_lab.reproduce.registry import BY_OTHER_OPTIMIZERS, EVERY, LONG, PRICES, TARGETS
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Array, Replicas, evaluate, train
@@ -34,8 +34,9 @@ PLAN = 1.5
 """A plan is so much longer than the tuned run at the same batch needs."""
 
 COLUMNS = ("task", "target", "min_steps", "critical_batch", "batch", "learning_rate", "steps")
-SEEDS, FEW_SEEDS = range(6), range(3)
-"""Seeds of the sweeps; policies are replayed with others. Few: of long runs, and of tasks by other optimizers."""
+SEEDS, FEW_SEEDS, TWO_SEEDS = range(6), range(3), range(2)
+"""Seeds of the sweeps; policies are replayed with others. Few: of long runs, and of tasks by other optimizers; two
+where a sweep takes an hour."""
 
 
 def decayed(progress: float) -> float:
@@ -181,8 +182,18 @@ def tune(
     return Tuned(batch, guess * 2**best, found[best])
 
 
-def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, widest: int = 4096) -> Reference:
-    """Tuned runs at powers of two on both sides of the critical batch, and the fit of S = S_min (1 + B_crit / B).
+def sweep(
+    task: Task, target: float, *, seeds: Sequence[int], price: float = 1.0, middle: int = 32, widest: int = 4096
+) -> Reference:
+    """Tuned runs at powers of two on both sides of the best batch, and the fit of S = S_min (1 + B_crit / B).
+
+    Args:
+        task: The task.
+        target: Evaluation loss.
+        seeds: Of weights and examples.
+        price: r over B_crit; the batch of least cost is the root of r B_crit.
+        middle: The first batch.
+        widest: The largest.
 
     Raises:
         ValueError: If too few batch sizes meet the target.
@@ -192,9 +203,9 @@ def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, 
     while True:
         fitted = fit([(run.batch, run.steps) for run in runs.values()]) if len(runs) > 2 else None
         low, high = min(runs), max(runs)
-        critical = fitted[1] if fitted else float(middle)
-        wants_lower = low > 2 and (fitted is None or low > critical / 10) and math.isfinite(runs[low].steps)
-        wants_higher = high < widest and (fitted is None or high < critical * 8) and math.isfinite(runs[high].steps)
+        best = (fitted[1] if fitted else float(middle)) * math.sqrt(price)
+        wants_lower = low > 2 and (fitted is None or low > best / 10) and math.isfinite(runs[low].steps)
+        wants_higher = high < widest and (fitted is None or high < best * 8) and math.isfinite(runs[high].steps)
         if not (wants_lower or wants_higher):
             break
         for batch, neighbour in ((low // 2, runs[low]), (high * 2, runs[high])):
@@ -271,6 +282,8 @@ def complete(file: Path, names: Sequence[str], seeds: Sequence[int] | None = Non
     for name in names:
         if name not in found:
             usual = FEW_SEEDS if name in LONG or name in BY_OTHER_OPTIMIZERS else SEEDS
-            found[name] = sweep(EVERY[name](), TARGETS[name], seeds=usual if seeds is None else seeds)
+            usual = TWO_SEEDS if name in PRICES else usual
+            price = PRICES.get(name, 1.0)
+            found[name] = sweep(EVERY[name](), TARGETS[name], seeds=usual if seeds is None else seeds, price=price)
             write(file, found)
     return found
