@@ -42,7 +42,7 @@ WITH_PROMISE = {"SGD": (0.06, 0.12, 0.25, 0.5), "momentum": (0.25, 0.5), "Adam":
 """Shares from which on what came of the promise told more than nothing, each design task by lines of the others."""
 
 BY_PROMISE_ALONE = frozenset({"momentum"})
-"""Families whose path ratio told less than nothing, by lines of the other tasks."""
+"""Families whose path ratio added nothing to the promise, by lines of the other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
