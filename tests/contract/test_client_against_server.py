@@ -11,6 +11,7 @@ import pytest
 from noisescale.description import RunDescription
 from noisescale.transport.wire import (
     PATH_COLUMNS,
+    PROMISE_COLUMNS,
     Batch,
     FinishRecord,
     GroupRecord,
@@ -102,6 +103,20 @@ def make_batch_of_path():
     return Batch(RUN_ID, 1, 5, 1297461022, "2026-11-20T13:02:40.112Z", records, [])
 
 
+def make_batch_of_promise():
+    """Rows with news of what updates promise: beside the path, alone, below nothing, and none."""
+    row = (0, 1, 1.79e9, 64, 8.0, 8, 64.0, 1.5, -0.25, 2.25, 0.0625, -0.375, 3.5, 1, 0.1, 0)
+    no_path = (0, *[None] * 5)
+    records = [
+        (1, RunRecord({"project": "demo"}, STREAM)),
+        (2, Measurement(*row, 16, 0.25, 1e-4, 0.5, 0, 0.9, 16, 0.125, 1e-4)),
+        (3, Measurement(1, *row[1:], *no_path, 1, -0.5, 0.0)),
+        (4, Measurement(2, *row[1:])),
+        (5, FinishRecord("finished", 1.79e9)),
+    ]
+    return Batch(RUN_ID, 1, 5, 1297461022, "2026-11-20T13:02:40.112Z", records, [])
+
+
 def test_what_the_client_sends_passes_the_schema():
     body = BatchBody.model_validate_json(to_json(make_batch()))
 
@@ -111,7 +126,7 @@ def test_what_the_client_sends_passes_the_schema():
 
 
 def test_the_columns_are_the_same_on_both_sides():
-    sent = json.loads(to_json(make_batch_of_path()))
+    sent = json.loads(to_json(make_batch_of_promise()))
 
     assert list(sent["measurements"]) == list(Measurements.model_fields)
 
@@ -119,7 +134,7 @@ def test_the_columns_are_the_same_on_both_sides():
 def test_rows_without_news_of_the_path_are_sent_without_its_columns():
     sent = json.loads(to_json(make_batch()))["measurements"]
 
-    assert set(Measurements.model_fields) - set(sent) == set(PATH_COLUMNS)
+    assert set(Measurements.model_fields) - set(sent) == {*PATH_COLUMNS, *PROMISE_COLUMNS}
 
 
 @pytest.mark.parametrize("path", PAYLOADS, ids=lambda path: path.stem)
@@ -133,6 +148,7 @@ def test_what_a_released_client_sent_still_passes(path):
         ("client-0.1.0", make_batch),
         ("client-0.1.0-further-kind", make_batch_of_kind),
         ("client-0.1.0-path", make_batch_of_path),
+        ("client-0.1.0-promise", make_batch_of_promise),
     ],
 )
 def test_the_payload_of_this_version_is_recorded_and_up_to_date(name, make):

@@ -6,6 +6,7 @@ from torch import nn
 
 import noisescale
 from client_runs import make_kept_run, make_model
+from noisescale.capture.path.look_plan import LookPlan
 from recommendation_answers import RepeatingServer, asks
 
 
@@ -352,3 +353,38 @@ def test_rows_after_a_restart_name_the_new_start_and_hold_nothing_of_before():
     assert num_updates == log.path.num_updates
     assert total == pytest.approx(log.path.sum_sq_norm)
     assert distance == log.path.sq_distance
+
+
+def test_it_says_what_the_updates_promised_and_which_share_of_that_came(monkeypatch):
+    """Where steps take less than a millisecond looks are rare, and a share is known after more steps."""
+    monkeypatch.setattr(LookPlan, "adapt", lambda *_: None)
+    found = Training(3e-4, planned_steps=None).steps(400).run.learning_rate()
+
+    assert found.promised_fall_low < found.promised_fall < found.promised_fall_high
+    assert 350 < found.num_promised_updates <= 400
+    assert found.kept_share_low < found.kept_share < found.kept_share_high
+    # half of the loss of one of two small batches is what is logged here
+    assert 0.1 < found.kept_share < 0.8
+    assert found.kept_share_reason is None
+
+
+@pytest.mark.parametrize("make", [torch.optim.RMSprop, torch.optim.AdamW])
+def test_without_a_promise_or_enough_of_it_the_reason_says_so(make):
+    found = Training(3e-4, make=make).steps(20).run.learning_rate()
+
+    assert (found.promised_fall is not None) is (make is torch.optim.AdamW)
+    assert found.kept_share is None
+    why = "Too few losses" if make is torch.optim.AdamW else "What the updates promise is not measured"
+    assert found.kept_share_reason.startswith(why)
+
+
+def test_rows_after_a_restart_hold_no_promise_of_before():
+    training = Training().steps(40)
+    training.model.load_state_dict({name: value + 1.0 for name, value in training.model.state_dict().items()})
+    training.steps(40)
+    training.run._main.collect()
+
+    log = training.run._main._log.path
+    since = [row for row in training.kept.rows() if row.step > log.start]
+    assert sum(row.num_promised_updates for row in since) == log.promise.total.num_updates > 10
+    assert sum(row.sum_promised_fall or 0.0 for row in since) == pytest.approx(log.promise.total.total)

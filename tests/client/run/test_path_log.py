@@ -16,6 +16,7 @@ class FakePath(NamedTuple):
 
     looks: list
     restarts: list
+    promise = None
 
     def arrived(self):
         found, self.looks[:] = list(self.looks), []
@@ -87,7 +88,7 @@ def test_a_part_is_what_has_come_since_the_last_row():
 
     assert first[:2] == (2, 2.0)
     assert (first.sq_distance, first.start, first.momentum) == (2.0, 100, 0.9)
-    assert log.take(106) == (4, 4.0, 0.0, 4.0, 100, 0.9)
+    assert log.take(106) == (4, 4.0, 0.0, 4.0, 100, 0.9, 0, None, None)
     assert log.take(106) is None
 
 

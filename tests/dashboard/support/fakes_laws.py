@@ -137,7 +137,8 @@ def learning_rate_json(run: FakeRun) -> dict[str, Any]:
     """A rate that turns out too low by a factor of about 4; nothing for a run that is not resolved."""
     nothing = dict.fromkeys(
         ("octaves", "low", "high", "factor", "factor_low", "factor_high", "probability", "ratio", "ratio_low",
-         "ratio_high", "push", "push_low", "push_high", "progress", "verdict", "step", "path")
+         "ratio_high", "push", "push_low", "push_high", "progress", "verdict", "step", "path", "promised_fall",
+         "promised_fall_low", "promised_fall_high", "kept_share", "kept_share_low", "kept_share_high")
     )  # fmt: skip
     said = {
         "run_id": run.id,
@@ -147,6 +148,8 @@ def learning_rate_json(run: FakeRun) -> dict[str, Any]:
         "headline": "No verdict on the learning rate",
         "reason": "The path of the parameters is not measured.",
         "points": [],
+        "num_promised_updates": 0,
+        "kept_share_reason": "What the updates promise is not measured.",
     }
     if not run.resolved:
         return nothing | said
@@ -161,6 +164,14 @@ def learning_rate_json(run: FakeRun) -> dict[str, Any]:
         "factor_high": 10.0,
         "probability": 0.99,
         "progress": 0.8,
+        "promised_fall": 1.8,
+        "promised_fall_low": 1.6,
+        "promised_fall_high": 2.0,
+        "num_promised_updates": 990,
+        "kept_share": 0.87,
+        "kept_share_low": 0.8,
+        "kept_share_high": 0.94,
+        "kept_share_reason": None,
         "path": {
             "start": 0,
             "num_updates": 1000,

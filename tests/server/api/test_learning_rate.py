@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, with_path
+from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, with_path, with_promise
 from noisescale_core.advice.learning_rate.rate_verdict import rate_verdict
 from noisescale_core.estimators.path import Path, push_since, walk_factor
 from problems import assert_problem
@@ -211,3 +211,66 @@ async def test_who_has_set_the_rate_is_not_told_to_set_it_again(shared_client: h
 
     assert page["decision"] == row["decision"] == "decrease"
     assert page["odds"] is not None
+
+
+NO_PROMISE = "What the updates promise is not measured"
+
+
+async def test_the_promise_and_the_share_of_it_that_came_over_the_last_half_of_the_steps(
+    client: httpx.AsyncClient,
+) -> None:
+    rows = with_promise(with_path(make_measurements(steps=range(801))), each=0.01, share=0.4, error=0.2)
+
+    found = await ask(client, await post(client, rows), points=1)
+
+    assert found["num_promised_updates"] == 800
+    assert found["promised_fall"] == pytest.approx(8.0)
+    half = 1.96 * 0.2 * 0.16 * math.sqrt(50)
+    assert found["promised_fall_high"] - found["promised_fall"] == pytest.approx(half, rel=1e-3)
+    assert found["promised_fall"] - found["promised_fall_low"] == pytest.approx(half, rel=1e-3)
+    assert found["kept_share"] == pytest.approx(0.4, rel=0.01)
+    # of the promise alone: three of eight parts of the steps lie between the ends
+    wide = 1.96 * 0.4 * 0.2 / math.sqrt(50 * 3 / 8)
+    assert found["kept_share_high"] - found["kept_share"] == pytest.approx(wide, rel=0.05)
+    assert found["kept_share_reason"] is None
+
+
+async def test_a_promise_of_a_path_that_began_again_counts_from_there(client: httpx.AsyncClient) -> None:
+    before = with_promise(with_path(make_measurements(steps=range(320)), octaves=-1.0), each=5.0)
+    after = with_promise(
+        with_path(make_measurements(first_seq=322, steps=range(320, 801)), octaves=0.2, start=319), each=0.01
+    )
+    run_id = await post(client, {name: before[name] + after[name] for name in before})
+
+    assert (await ask(client, run_id))["promised_fall"] == pytest.approx(0.01 * (800 - 304))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"sum_loss": None, "num_loss": 0}, "No training loss was logged"),
+        ({"num_promised_updates": 0, "sum_promised_fall": None, "promised_fall_variance": None}, NO_PROMISE),
+        ({"promised_fall_variance": 4.0}, "scatter too much"),
+    ],
+)
+async def test_where_no_share_of_the_promise_is_known_the_reason_says_why(
+    client: httpx.AsyncClient, changes: dict[str, Any], why: str
+) -> None:
+    rows = with_promise(with_path(make_measurements(steps=range(801))))
+    told = rows["num_promised_updates"]
+    for name, value in changes.items():
+        of_none = None if name == "promised_fall_variance" else value
+        rows[name] = [value if count else of_none for count in told]
+
+    found = await ask(client, await post(client, rows))
+
+    assert (found["kept_share"], found["kept_share_low"], found["kept_share_high"]) == (None, None, None)
+    assert why in found["kept_share_reason"]
+
+
+async def test_rows_of_a_client_of_before_promise_nothing(client: httpx.AsyncClient) -> None:
+    found = await ask(client, await post(client, with_path(make_measurements(steps=range(601)), octaves=-0.4)))
+
+    assert found["ratio"] == pytest.approx(-0.4)
+    assert (found["promised_fall"], found["num_promised_updates"], found["kept_share"]) == (None, 0, None)
+    assert NO_PROMISE in found["kept_share_reason"]

@@ -140,6 +140,14 @@ REJECTED: dict[str, tuple[Callable[[], Body], str]] = {
         with_column("num_path_updates", [0, 1, 0, 0]),
         "measurements.sum_update_sq_norm[1]",
     ),
+    "a promise without its updates": (
+        with_column("sum_promised_fall", [None, 1.0, None, None]),
+        "measurements.sum_promised_fall[1]",
+    ),
+    "promised updates without their sum": (
+        with_column("num_promised_updates", [0, 1, 0, 0]),
+        "measurements.sum_promised_fall[1]",
+    ),
     "a momentum of 1": (with_column("momentum", [None, 1.0, None, None]), "measurements.momentum[1]"),
     "flags beyond their bits": (with_cell("flags", 2**40), "measurements.flags[1]"),
     "a list in a column": (with_cell("lr", [0.1]), "measurements.lr[1]"),

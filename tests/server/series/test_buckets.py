@@ -58,6 +58,9 @@ def path_columns(first_seq: int, count: int) -> dict[str, list[Any]]:
         "path_sq_distance": [None if place is None or place % 4 == 0 else 1.5 * place for place in known],
         "path_start": known,
         "momentum": [place and 1 - 1 / place for place in known],
+        "num_promised_updates": [2 * count for count in counts],
+        "sum_promised_fall": [place and (-0.125) ** (place % 2) * place for place in known],
+        "promised_fall_variance": [place and 0.75 * place for place in known],
     }
 
 
@@ -105,10 +108,16 @@ def path_of(rows: Sequence[Row]) -> dict[str, Any]:
     last = max(told, key=lambda row: (row.step, row.seq), default=None)
     ends = ("path_sq_distance", "path_start", "momentum")
     return {
-        "num_path_updates": sum(row.values["num_path_updates"] for row in rows),
         **{
             name: sum(row.values[name] or 0 for row in rows)
-            for name in ("sum_update_sq_norm", "update_sq_norm_variance")
+            for name in (
+                "num_path_updates",
+                "sum_update_sq_norm",
+                "update_sq_norm_variance",
+                "num_promised_updates",
+                "sum_promised_fall",
+                "promised_fall_variance",
+            )
         },
         "path_step_last": None if last is None else last.step,
         **{f"{name}_last": None if last is None else last.values[name] for name in ends},

@@ -108,6 +108,23 @@ def with_path(
     }
 
 
+def with_promise(
+    rows: dict[str, list[Any]], *, each: float = 0.01, share: float = 0.5, every: int = 16, error: float = 0.0
+) -> dict[str, list[Any]]:
+    """The rows with updates that promise so much each, and losses that fall by a share of it.
+
+    News come at every so many rows, of the updates before.
+    """
+    counts = [every if step and step % every == 0 else 0 for step in rows["step"]]
+    return rows | {
+        "num_promised_updates": counts,
+        "sum_promised_fall": [each * count if count else None for count in counts],
+        "promised_fall_variance": [(error * each * count) ** 2 if count else None for count in counts],
+        "sum_loss": [20.0 - share * each * step for step in rows["step"]],
+        "num_loss": [1 for _ in rows["step"]],
+    }
+
+
 def without_estimates(
     measurements: dict[str, list[Any]], rows: Sequence[int], *, flags: int = 4
 ) -> dict[str, list[Any]]:

@@ -18,9 +18,12 @@ from noisescale.capture.forwards import Pairing
 from noisescale.capture.hooks.exchange import RankExchange
 from noisescale.capture.hooks.hooks import Hooks, guard
 from noisescale.capture.kinds.choice import make_kinds
+from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.parameter_groups import TrainedParameters, group_parameters
 from noisescale.capture.path.optimizer_facts import rate_of
-from noisescale.capture.path.update_path import follow
+from noisescale.capture.path.promise import NAME as PROMISE
+from noisescale.capture.path.promise import StepPromise, promise_of
+from noisescale.capture.path.update_path import UpdatePath, follow
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.gradient_rows import GradientRows
 from noisescale.capture.small_batches.small_model import SmallModelAccumulation
@@ -95,7 +98,9 @@ class Watch(Generic[Tag]):
         self._scale = LossScale(options.scaler, optimizer)
         self._kinds = make_kinds(options.kinds, list(parameters.values()), optimizer)
         self.kind_names = list(self._kinds)
-        self.sent: StepQueue[Tag] = StepQueue(self._kinds)
+        self._read_kinds: dict[str, Kind] = dict(self._kinds)
+        self.sent: StepQueue[Tag] = StepQueue(self._read_kinds)
+        self.path: UpdatePath | None = None
         self._states = GradientStates(options)
         self._is_odd = False
         self._chosen = ChosenSource(model, optimizer, options, on_fault=on_fault, duty=lambda: self.duty)
@@ -112,6 +117,7 @@ class Watch(Generic[Tag]):
         self._step_handles = [] if optimizer is None else [optimizer.register_step_post_hook(after_step)]
         # of all that the optimizer holds, of which the norms may cover a part
         self.path = follow(self._held(), optimizer, self.job, on_fault) if options.judge_rate else None
+        self._meet_path()
 
     def _begin(self, parameters: Mapping[str, Tensor]) -> None:
         """Measure these parameters, from the small batches that the options name or that turn out to be there."""
@@ -162,17 +168,30 @@ class Watch(Generic[Tag]):
         in_fp32 = self._options.accumulate == "fp32"
         names = plain_names(parameters, is_wrapped=self.job.name == "ddp")
         self.group_names, group_of_parameter = group_parameters(names, self._options.groups)
+        self._promise: StepPromise | None = None
+        if self._options.judge_rate:
+            self._promise = promise_of(
+                self.parameters,
+                self._held(),
+                self._optimizer,
+                self.job,
+                sees_small_batches=found is None and self._chosen.source is None,
+                are_equal=self._options.weighting == "equal",
+                may_look=lambda: not self.duty.is_timing,
+            )
+        self._meet_path()
+        kinds = [*self._kinds.values(), *self._kinds_of_promise()]
         is_plain = found is None and not (self._kinds or self._chosen.source or self._is_odd or in_fp32)
         if is_plain and GradientRows.suits(self.parameters):
             self._accumulation: Accumulation = SmallModelAccumulation(
-                self.parameters, group_of_parameter, len(self.group_names)
+                self.parameters, group_of_parameter, len(self.group_names), kinds
             )
         else:
             self._accumulation = Accumulation(
                 self.parameters,
                 group_of_parameter,
                 len(self.group_names),
-                list(self._kinds.values()),
+                kinds,
                 source=self._chosen.source,
                 local_gradients=self.job.local_gradients,
                 counts_only=is_by_rank,
@@ -196,6 +215,20 @@ class Watch(Generic[Tag]):
             on_fault=self._on_fault,
         )
         self._arm()
+
+    def _kinds_of_promise(self) -> Sequence[StepPromise]:
+        """The promise as a kind; the terms of steps on their way are read by whichever there was."""
+        if self._promise is None or not self._promise.sees_small_batches:
+            return ()
+        self._read_kinds[PROMISE] = self._promise
+        return (self._promise,)
+
+    def _meet_path(self) -> None:
+        """Let the path say when to look at what updates promise."""
+        if self.path is not None:
+            self.path.promise = self._promise
+            if self._promise is not None:
+                self._promise.path = self.path
 
     def _arm(self) -> None:
         is_measured = self.duty.is_measured()
@@ -311,6 +344,9 @@ class Watch(Generic[Tag]):
         self.sent.send(sent, vector)
         is_its_own = over_ranks is None and (is_unscaled or scale is None)
         self._step.log(norms if is_its_own else None)
+        if self._promise is not None:
+            is_known = self.duty.is_measured() and not accumulation.gradient.has_ignored
+            self._promise.see_logged(self.num_steps if is_known else None, len(gathered.sizes))
         accumulation.remember_gradient()
         if self._chosen.has_news():
             self.notes += self._chosen.messages()

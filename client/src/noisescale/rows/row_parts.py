@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from noisescale_core.estimators.path import Promised
+
 TOP_BYTE = 7 if sys.byteorder == "little" else 0
 
 BELOW = 2.0**177
@@ -135,20 +137,31 @@ class PathPart(NamedTuple):
     """What is new of the path since the last row, in the order of the wire format.
 
     Attributes:
-        num_updates: Updates that the sums are of.
-        sum_sq_norm: Σ |u|² over them.
+        num_updates: Updates that the sums of the path are of; 0 where nothing but a promise is new.
+        sum_sq_norm: Σ |u|² over them; None of none, as the four that follow.
         variance: Of that sum.
         sq_distance: |θ - θ_0|² after the last of them; None where it is not known.
         start: Number of the step whose update was the first since θ_0.
         momentum: Of the optimizer.
+        num_promised: Updates that the sum of promises is of.
+        promised: -Σ u · G over them; None of none, as its variance.
+        promised_variance: Of that sum.
     """
 
     num_updates: int
-    sum_sq_norm: float
-    variance: float
+    sum_sq_norm: float | None
+    variance: float | None
     sq_distance: float | None
-    start: int
-    momentum: float
+    start: int | None
+    momentum: float | None
+    num_promised: int = 0
+    promised: float | None = None
+    promised_variance: float | None = None
+
+    @classmethod
+    def of_promise(cls, promised: Promised) -> "PathPart":
+        """Nothing but a promise."""
+        return cls(0, None, None, None, None, None, int(promised.num_updates), promised.total, promised.variance)
 
     def then(self, later: "PathPart") -> "PathPart":
         """Both as one; of another path the later one alone.
@@ -156,13 +169,23 @@ class PathPart(NamedTuple):
         Args:
             later: What came after it.
         """
-        if later.start != self.start:
+        if self.num_updates and later.num_updates and later.start != self.start:
             return later
+        newest = later if later.num_updates else self
         return PathPart(
             self.num_updates + later.num_updates,
-            self.sum_sq_norm + later.sum_sq_norm,
-            self.variance + later.variance,
+            _both(self.sum_sq_norm, later.sum_sq_norm),
+            _both(self.variance, later.variance),
             self.sq_distance if later.sq_distance is None else later.sq_distance,
-            later.start,
-            later.momentum,
+            newest.start,
+            newest.momentum,
+            self.num_promised + later.num_promised,
+            _both(self.promised, later.promised),
+            _both(self.promised_variance, later.promised_variance),
         )
+
+
+def _both(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from noisescale.config import Config
 from noisescale.rows.row_parts import PathPart
 from noisescale.rows.updates import MAX_TERM
-from noisescale_core.estimators.path import NUMBERS, Path, at_half, push_since
+from noisescale.track.promise_log import PromiseLog
+from noisescale_core.estimators.path import NUMBERS, Path, Promised, at_half, push_since
 
 if TYPE_CHECKING:
     from noisescale.capture.path.update_path import Look, UpdatePath
@@ -72,6 +73,7 @@ class Kept:
                     num_updates=path.num_updates * longer,
                     sum_sq_norm=path.sum_sq_norm * longer,
                     variance=path.variance * longer * longer,
+                    promised=None if path.promised is None else path.promised.times(longer),
                 )
         return None
 
@@ -93,7 +95,11 @@ class PathKeeper:
         """What an earlier process has kept."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found = json.loads(self._file.read_text())
-            moments = [(int(step), Path(*path)) for step, path in found["moments"]]
+            promised = found.get("promised") or [None] * len(found["moments"])
+            moments = [
+                (int(step), Path(*path)._replace(promised=None if of_it is None else Promised(*of_it)))
+                for (step, path), of_it in zip(found["moments"], promised, strict=True)
+            ]
             return Kept(str(found["layout"]), found["sketch"], int(found["start"]), moments)
         return None
 
@@ -107,6 +113,7 @@ class PathKeeper:
             "start": kept.start,
             # the push follows from two moments
             "moments": [[step, list(path[:NUMBERS])] for step, path in kept.moments],
+            "promised": [None if path.promised is None else list(path.promised) for _, path in kept.moments],
         }
         self._writing = threading.Thread(target=self._write, args=(content,), daemon=True)
         self._writing.start()
@@ -147,6 +154,7 @@ class PathLog:
     Attributes:
         start: Number of the step whose update was the first since θ_0.
         parts: What is new, by the number of its step; `take` takes it.
+        promise: What the updates have promised.
     """
 
     def __init__(self, keeper: PathKeeper | None = None) -> None:
@@ -155,6 +163,7 @@ class PathLog:
         self._total = NOTHING
         self._moments: list[Path] = []  # of which the push takes the one at half of the updates
         self.parts: deque[tuple[int, PathPart]] = deque()
+        self.promise = PromiseLog()
         self._last: Look | None = None
         self._generation = 1
         self._kept: Kept | None = None
@@ -163,7 +172,7 @@ class PathLog:
     @property
     def path(self) -> Path | None:
         """Since θ_0; None before the first look, and while no distance is known."""
-        total = self._total
+        total = self._total._replace(promised=self._promised())
         if not total.sq_distance > 0:
             return None
         half = at_half(self._moments, total)
@@ -187,6 +196,8 @@ class PathLog:
             kept.moments = [moment for moment in kept.moments if moment[0] <= step]
             self._kept, self._total, self.start = kept, total, kept.start
             self._moments = [moment for _, moment in kept.moments]
+            if total.promised is not None:
+                self.promise.go_on_from(total.promised)
 
     def collect(self, path: "UpdatePath | None", number_of: Callable[[int], int], *, is_last: bool = False) -> None:
         """Take the looks that have arrived.
@@ -201,6 +212,10 @@ class PathLog:
         for look in path.drain() if is_last else path.arrived():
             self._add(look, path, number_of)
             self._keep(path, number_of)
+        if path.promise is not None:
+            self.promise.add(path.promise.drain() if is_last else path.promise.arrived())
+            for step, promised in self.promise.settle(number_of, is_last=is_last):
+                self.parts.append((step, PathPart.of_promise(promised)))
         if is_last and self._last is not None:
             self._keep(path, number_of, is_last=True)
 
@@ -221,6 +236,7 @@ class PathLog:
         self._total, self._last, self._generation = NOTHING, None, 1
         self._moments = []
         self._kept, self._has_begun = None, False
+        self.promise = PromiseLog()
         self.parts.clear()
 
     def _add(self, look: "Look", path: "UpdatePath", number_of: Callable[[int], int]) -> None:
@@ -242,6 +258,9 @@ class PathLog:
         else:
             self._generation = look.generation
         self._total, self._kept, self.start = NOTHING, None, number_of(look.number)
+        self.promise.begin_again(look.number)
+        # a promise by itself does not say which path it is of
+        self.parts = deque((number, part) for number, part in self.parts if part.num_updates)
         self._moments = []
         self._extend(look, None, number_of)
 
@@ -250,21 +269,16 @@ class PathLog:
         between = 0 if last is None else look.number - last.number - 1
         mean = look.sq_norm if last is None else (look.sq_norm + last.sq_norm) / 2
         scatter = 0.0 if last is None else (look.sq_norm - last.sq_norm) ** 2 / 2
-        part = PathPart(
-            num_updates=between + 1,
-            sum_sq_norm=look.sq_norm + between * mean,
-            # those in between scatter by themselves, and each of them has the error of the mean of both looks
-            variance=between * (between + 1) * scatter,
-            sq_distance=sq_distance,
-            start=self.start,
-            momentum=look.momentum,
-        )
+        num_updates, sum_sq_norm = between + 1, look.sq_norm + between * mean
+        # those in between scatter by themselves, and each of them has the error of the mean of both looks
+        variance = between * (between + 1) * scatter
+        part = PathPart(num_updates, sum_sq_norm, variance, sq_distance, self.start, look.momentum)
         total = self._total
         self.parts.append((number_of(look.number), part))
         self._total = Path(
-            total.num_updates + part.num_updates,
-            total.sum_sq_norm + part.sum_sq_norm,
-            total.variance + part.variance,
+            total.num_updates + num_updates,
+            total.sum_sq_norm + sum_sq_norm,
+            total.variance + variance,
             total.sq_distance if sq_distance is None else sq_distance,
             look.momentum,
         )
@@ -273,12 +287,15 @@ class PathLog:
 
     def _remember_moment(self) -> None:
         """Moments that are further and further apart, back to half of the updates."""
-        moments, now = self._moments, self._total
+        moments, now = self._moments, self._total._replace(promised=self._promised())
         if moments and now.num_updates < GROWTH * moments[-1].num_updates:
             return
         moments.append(now)
         while len(moments) > 1 and moments[1].num_updates <= now.num_updates / 2:
             del moments[0]  # the one before half stays
+
+    def _promised(self) -> Promised | None:
+        return self.promise.total if self.promise.total.num_updates else None
 
     def _keep(self, path: "UpdatePath", number_of: Callable[[int], int], *, is_last: bool = False) -> None:
         """Keep the path as it is now, at moments that are further and further apart, and at the end."""
@@ -292,7 +309,7 @@ class PathLog:
         moments = self._kept.moments
         if moments and total.num_updates < GROWTH * moments[-1][1].num_updates and not is_last:
             return
-        moments.append((number_of(look.number) + 1, total))
+        moments.append((number_of(look.number) + 1, total._replace(promised=self._promised())))
         if is_last:
             keeper.wait(DISK_SECONDS)
         keeper.keep(self._kept)

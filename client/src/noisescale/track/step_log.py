@@ -12,6 +12,7 @@ from noisescale.notices.step_checks import NeighbourCheck, OrderCheck, RankCheck
 from noisescale.rows.recording import Recording
 from noisescale.rows.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
 from noisescale.track.path_log import PathKeeper, PathLog
+from noisescale.track.promise_log import LossMoments
 from noisescale.track.step_counter import RecentSizes, StepCounter, StepPace, checked_size
 from noisescale.transport.wire import Record
 from noisescale.window.divergence import FiniteWatch
@@ -19,7 +20,7 @@ from noisescale.window.recent_updates import RecentUpdates
 from noisescale.window.run_history import RunHistory
 from noisescale.window.standing import RunningLosses, Standing
 from noisescale_core.advice.learning_rate.rate_coefficients import schedule_of
-from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict, with_promise
 from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class StepLog:
         self.newest_flags: int | None = None
         self.pace = StepPace()
         self.path = PathLog(path_keeper)
+        self._moments: LossMoments | None = None
         self._ranks = RankCheck()
         self._order = OrderCheck()
         self._neighbours = NeighbourCheck(notices)
@@ -105,6 +107,7 @@ class StepLog:
         """From here on steps have these layers, and rows so many updates; rows so far are handed out."""
         self.steps.start_watch()
         self.path.forget()
+        self._moments = None
         self._log_every = log_every
         self.change_groups(group_names)
 
@@ -129,6 +132,7 @@ class StepLog:
         self._catch_up()  # the losses are of the run
         self._recent, self._history, self.num_estimates = RecentUpdates(), RunHistory(), 0
         self.path.forget()
+        self._moments = None
         self._ranks, self._weighting = RankCheck(), WeightingCheck(self._notices)
         self._order, self._neighbours = OrderCheck(), NeighbourCheck(self._notices)
         self._sizes = RecentSizes(self._notices)
@@ -156,7 +160,7 @@ class StepLog:
         number = steps.pass_by(num_steps) if step is None else steps.number_watched(step, num_steps)
         self._unmeasured.append((num_steps, number, watch.learning_rate() if lr is None else float(lr), loss))
         if watch.sent.is_late() or len(self._unmeasured) >= MAX_UNMEASURED:
-            self.record(watch.sent.arrived())
+            self._record_arrived(watch)
             if not watch.sent:
                 self._record_unmeasured(num_steps + 1)
         watch.skip_step()
@@ -171,6 +175,8 @@ class StepLog:
 
     def _add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
         self._recording.add_unmeasured(step, lr, loss)
+        if self._moments is not None:
+            self._moments.add(step, loss if loss is not None and math.isfinite(loss) else None)
         self._catch_up()
         self._history.see_rate(lr)
         if loss is not None:
@@ -198,20 +204,31 @@ class StepLog:
         if watch.estimator in PARTS_OF_ONE_LOSS and is_weighted(loss):
             self._neighbours.see_shared_weights()
         watch.log_step(logged, batch_size=size, loss=loss)
-        self.path.collect(watch.path, self._number_of_update)
         self.takes_examples = watch.takes_examples
-        self.record(watch.sent.arrived())
+        self._record_arrived(watch)
 
     def collect(self, watch: "Watch[LoggedStep]") -> None:
         """Record the steps whose values have arrived or were held."""
         watch.sent.hurry()
-        self.path.collect(watch.path, self._number_of_update)
-        self.record(watch.sent.arrived())
+        self._record_arrived(watch)
 
     def drain(self, watch: "Watch[LoggedStep]") -> None:
         """Record all steps of a watch that ends; waits for the device."""
-        self.path.collect(watch.path, self._number_of_update, is_last=True)
-        self.record(watch.sent.drain())
+        self._record_arrived(watch, is_last=True)
+
+    def _record_arrived(self, watch: "Watch[LoggedStep]", *, is_last: bool = False) -> None:
+        """Record the steps whose values have arrived, and what the path says by then.
+
+        Args:
+            watch: What measures.
+            is_last: All of them; waits for the device.
+        """
+        arrived = watch.sent.drain() if is_last else watch.sent.arrived()
+        if watch.path is not None and watch.path.promise is not None:
+            self._moments = self._moments or LossMoments()
+            self.path.promise.see(arrived)
+        self.path.collect(watch.path, self._number_of_update, is_last=is_last)
+        self.record(arrived)
 
     def _number_of_update(self, update: int) -> int:
         return max(0, self.steps.number_now(None, update))
@@ -253,8 +270,8 @@ class StepLog:
             self._on_norms(logged, norms, self.add(update))
 
     def learning_rate(self, optimizer: str | None, planned_steps: int | None, *, has_ended: bool) -> RateVerdict:
-        """Whether the learning rate is too low, right or too high."""
-        return rate_verdict(
+        """Whether the learning rate is too low, right or too high, and what the updates have promised."""
+        found = rate_verdict(
             self.path.path,
             optimizer=optimizer,
             planned_steps=planned_steps,
@@ -262,6 +279,9 @@ class StepLog:
             schedule=schedule_of(self.history.rates, planned_steps),
             divergence=self.finite.divergence,
         )
+        promise = self.path.promise
+        losses = [] if self._moments is None else self._moments.since(self.path.start)
+        return with_promise(found, losses, promise.moments)
 
     def standing(self, planned_steps: int | None, watch: "Watch[LoggedStep] | None") -> Standing:
         """Where the run stands, steps of which nothing was measured included.
@@ -302,6 +322,8 @@ class StepLog:
         if len(self._unseen) >= MAX_UNSEEN:
             self._catch_up()
         self._recording.add(update)
+        if self._moments is not None:
+            self._moments.add(update.logged.step, update.loss)
         return update
 
     @property

@@ -42,6 +42,9 @@ class Measurement(NamedTuple):
     path_sq_distance: float | None = None
     path_start: int | None = None
     momentum: float | None = None
+    num_promised_updates: int = 0
+    sum_promised_fall: float | None = None
+    promised_fall_variance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,11 @@ class Batch:
 
 MEASUREMENT_COLUMNS = Measurement._fields
 
-PATH_COLUMNS = tuple(Measurement._field_defaults)
+PATH_COLUMNS = tuple(Measurement._field_defaults)[:6]
 """Of which most rows say nothing: a batch without any leaves them out."""
+
+PROMISE_COLUMNS = tuple(Measurement._field_defaults)[6:]
+"""The same of what updates promise, which is not known of every optimizer."""
 
 
 def to_json(batch: Batch) -> bytes:
@@ -153,9 +159,13 @@ def to_json(batch: Batch) -> bytes:
 
 def _measurement_columns(rows: Sequence[tuple[int, Measurement]]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {"seq": [seq for seq, _ in rows]}
-    has_path = any(row.num_path_updates for _, row in rows)
+    left_out: set[str] = set()
+    if not any(row.num_path_updates for _, row in rows):
+        left_out.update(PATH_COLUMNS)
+    if not any(row.num_promised_updates for _, row in rows):
+        left_out.update(PROMISE_COLUMNS)
     for name in MEASUREMENT_COLUMNS:
-        if has_path or name not in PATH_COLUMNS:
+        if name not in left_out:
             columns[name] = [_finite(getattr(row, name)) for _, row in rows]
     return columns
 

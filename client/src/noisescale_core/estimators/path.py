@@ -72,6 +72,40 @@ class Push(Reading):
     __slots__ = ()
 
 
+class Promised(NamedTuple):
+    """What the updates since some step have promised.
+
+    Attributes:
+        num_updates: Updates that the sum is of.
+        total: -Σ u · G over them, in units of the loss.
+        variance: Of that sum: some updates only were looked at, and each look has the noise of a batch.
+    """
+
+    num_updates: float = 0.0
+    total: float = 0.0
+    variance: float = 0.0
+
+    def times(self, factor: float) -> "Promised":
+        """As if there had been so many times the updates.
+
+        Args:
+            factor: On their number.
+        """
+        return Promised(self.num_updates * factor, self.total * factor, self.variance * factor * factor)
+
+    def since(self, before: "Promised") -> "Promised":
+        """What was promised after an earlier moment.
+
+        Args:
+            before: That moment.
+        """
+        return Promised(
+            self.num_updates - before.num_updates,
+            self.total - before.total,
+            max(0.0, self.variance - before.variance),
+        )
+
+
 class Path(NamedTuple):
     """What is known of a run's path.
 
@@ -82,6 +116,7 @@ class Path(NamedTuple):
         sq_distance: |θ_T - θ_0|² by a count-sketch.
         momentum: Share of an update that the next one repeats.
         push: Of the last half of the updates; None where that is not known.
+        promised: What its updates have promised; None where that is not measured.
     """
 
     num_updates: float
@@ -90,6 +125,7 @@ class Path(NamedTuple):
     sq_distance: float
     momentum: float = 0.0
     push: Push | None = None
+    promised: Promised | None = None
 
 
 def path_ratio(path: Path) -> PathRatio | None:
@@ -162,7 +198,22 @@ def at_half(moments: Sequence[Path], now: Path) -> Path | None:
         variance=(1 - share) * before.variance + share * after.variance,
         sq_distance=(1 - share) * before.sq_distance + share * after.sq_distance,
         momentum=after.momentum,
+        promised=None
+        if before.promised is None or after.promised is None
+        else between(before.promised, after.promised, share),
     )
+
+
+def between(before: Promised, after: Promised, share: float) -> Promised:
+    """What was promised at a moment on the line between two.
+
+    Args:
+        before: At the first.
+        after: At the second.
+        share: Of the way from the one to the other.
+    """
+    numbers = ((1 - share) * one + share * other for one, other in zip(before, after, strict=True))
+    return Promised(*numbers)
 
 
 def walk_factor(momentum: float, num_updates: float) -> float:

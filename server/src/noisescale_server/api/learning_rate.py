@@ -74,6 +74,14 @@ class LearningRateAnswer(Answer):
     progress: float | None
     schedule: Schedule
     calibration: str | None
+    promised_fall: float | None
+    promised_fall_low: float | None
+    promised_fall_high: float | None
+    num_promised_updates: int
+    kept_share: float | None
+    kept_share_low: float | None
+    kept_share_high: float | None
+    kept_share_reason: str | None
     path: PathAnswer | None
     points: list[LearningRatePoint]
 

@@ -9,10 +9,11 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.learning_rate.rate_coefficients import OwnLines, Schedule, family_of, schedule_of
-from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, far_off, rate_verdict
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, far_off, rate_verdict, with_promise
 from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.estimators.divergence import Divergence, divergence
-from noisescale_core.estimators.path import Path, at_half, push_since
+from noisescale_core.estimators.path import Path, Promised, at_half, push_since
+from noisescale_core.estimators.promise import LossMoment, PromiseMoment
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.calibration.rate_lines import KnownRate, KnownRates, own_lines
 from noisescale_server.services.platform.errors import RunNotFound
@@ -56,10 +57,14 @@ class RunPath:
     Attributes:
         start: Step whose update was the first since θ_0; None where no path is known.
         moments: Since then, oldest first.
+        losses: That were logged since then, oldest first.
+        promises: Of the updates since then, oldest first.
     """
 
     start: int | None
     moments: Sequence[Moment]
+    losses: Sequence[LossMoment] = ()
+    promises: Sequence[PromiseMoment] = ()
 
 
 def planned_steps(run: Run) -> int | None:
@@ -85,7 +90,9 @@ async def path_of_run(session: AsyncSession, run: Run, *, max_points: int = FEWE
         return RunPath(None, ())
     start = await path_sums.last_start(session, run.id, live.pieces(live.first_step, live.newest_step, 0))
     found = [] if start is None else await _points_since(session, live, start, max(max_points, FEWEST_POINTS))
-    return RunPath(start, tuple(_moments(found, planned_steps(run))))
+    return RunPath(
+        start, tuple(_moments(found, planned_steps(run))), tuple(_losses(found, start or 0)), tuple(_promises(found))
+    )
 
 
 async def _points_since(session: AsyncSession, live: LiveSeries, start: int, max_points: int) -> list[PathPoint]:
@@ -118,6 +125,26 @@ def _moments(found: Sequence[PathPoint], planned: int | None) -> Iterator[Moment
         half = at_half(paths, path)
         path = path if half is None else path._replace(push=push_since(half, path))
         yield Moment(point.path_step, point.learning_rate, path, schedule_of(rates, planned))
+
+
+def _losses(found: Sequence[PathPoint], start: int) -> Iterator[LossMoment]:
+    num, total = 0.0, 0.0
+    yield LossMoment(start, num, total)
+    for point in found:
+        num, total = num + point.num_loss, total + point.total_loss
+        yield LossMoment(point.step, num, total)
+
+
+def _promises(found: Sequence[PathPoint]) -> Iterator[PromiseMoment]:
+    now = Promised()
+    for point in found:
+        if point.num_promised > 0:
+            now = Promised(
+                now.num_updates + point.num_promised,
+                now.total + point.promised,
+                now.variance + point.promised_variance,
+            )
+            yield PromiseMoment(point.step, now)
 
 
 # What the project's own runs say of how paths tell learning rates: read from what its sweeps have measured.
@@ -241,14 +268,15 @@ async def of_run(session: AsyncSession, run_id: UUID, *, max_points: int) -> Rat
         raise RunNotFound(run_id)
     walked = await path_of_run(session, run, max_points=max_points)
     if not walked.moments:
-        return RateSeries(run, rate_verdict(None, optimizer=run.optimizer), walked.start, ())
+        nothing = with_promise(rate_verdict(None, optimizer=run.optimizer), walked.losses, walked.promises)
+        return RateSeries(run, nothing, walked.start, ())
     own = await known_for(session, run)
     # of those that are shown the last one is always the newest
     shown = walked.moments[:: -max(1, -(-len(walked.moments) // max_points))][::-1]
     points = tuple(RateAtStep(one.step, one.learning_rate, one.path, _verdict(run, one, own)) for one in shown)
     broken = divergence(run.loss_broken_since, run.gradients_broken_since, run.latest_step)
     now = points[-1].verdict if broken is None else _verdict(run, shown[-1], own, broken)
-    return RateSeries(run, now, walked.start, points)
+    return RateSeries(run, with_promise(now, walked.losses, walked.promises), walked.start, points)
 
 
 async def far_off_at(session: AsyncSession, run: Run, to_step: int | None = None) -> RateOff | None:

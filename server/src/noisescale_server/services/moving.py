@@ -42,6 +42,8 @@ UNITS: Final = {
     "lr": "learning rate",
     "sum_update_sq_norm": "squared parameters, summed over updates",
     "path_sq_distance": "squared parameters",
+    "sum_promised_fall": "loss, summed over updates",
+    "promised_fall_variance": "loss², summed over updates",
     "value": "as logged",
     "usd_per_device_hour": "USD per device and hour",
     "bucket": "32^level optimizer steps",

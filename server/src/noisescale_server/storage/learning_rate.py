@@ -25,6 +25,11 @@ class PathPoint(NamedTuple):
         sq_distance: |θ - θ_0|² there.
         start: Step whose update was the first since θ_0.
         momentum: Of the optimizer there.
+        num_promised: Updates whose promise is in the sums.
+        promised: -Σ u · G over them.
+        promised_variance: Of that sum.
+        num_loss: Losses that were logged.
+        total_loss: Σ of them.
     """
 
     step: int
@@ -36,19 +41,29 @@ class PathPoint(NamedTuple):
     sq_distance: float | None
     start: int | None
     momentum: float | None
+    num_promised: float
+    promised: float
+    promised_variance: float
+    num_loss: float
+    total_loss: float
 
 
-_COUNTED = "num_path_updates, sum_update_sq_norm, update_sq_norm_variance"
-_OF_ROW = ", ".join(f"{OF_ROW[name]} AS {name}" for name in (*_COUNTED.split(", "), "last_of_path"))
+_ADDED = (
+    "num_path_updates", "sum_update_sq_norm", "update_sq_norm_variance", "num_promised_updates", "sum_promised_fall",
+    "promised_fall_variance", "num_loss", "sum_loss",
+)  # fmt: skip
+_COUNTED = ", ".join(_ADDED)
+_SUMS = ", ".join(f"sum({name}::float8) AS {name}" for name in _ADDED)
+_OF_ROW = ", ".join(f"{OF_ROW[name]} AS {name}" for name in (*_ADDED, "last_of_path"))
 
 _POINTS = f"""
 WITH {PIECES}
 SELECT last[1]::bigint, last[2], num_path_updates, sum_update_sq_norm, update_sq_norm_variance,
-  last_of_path[1]::bigint, last_of_path[3], last_of_path[4]::bigint, last_of_path[5]
+  last_of_path[1]::bigint, last_of_path[3], last_of_path[4]::bigint, last_of_path[5],
+  num_promised_updates, sum_promised_fall, promised_fall_variance, num_loss, sum_loss
 FROM (
   SELECT first_step / $6::bigint AS point, max(ARRAY[step, lr]) AS last,
-    sum(num_path_updates::float8) AS num_path_updates, sum(sum_update_sq_norm) AS sum_update_sq_norm,
-    sum(update_sq_norm_variance) AS update_sq_norm_variance, max(last_of_path) AS last_of_path
+    {_SUMS}, max(last_of_path) AS last_of_path
   FROM (
     SELECT r.bucket << ({BITS_PER_LEVEL} * piece.level) AS first_step, r.step_last AS step, r.lr_last AS lr,
       {_COUNTED}, {LAST_OF_BUCKETS_PATH} AS last_of_path

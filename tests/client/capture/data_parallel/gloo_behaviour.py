@@ -248,7 +248,7 @@ def whole(model: nn.Module) -> Tensor:
 
 
 def paths_of_the_updates(rank: int, num_ranks: int) -> dict[str, Any]:
-    """Of each rank the path after 8 steps, each of which is looked at, and what the whole parameters say."""
+    """Of each rank the path after 8 steps, each of which is looked at, and what whole parameters and rows say."""
     found = {}
     for name, model in (("ddp", DistributedDataParallel(make_model().double())), ("fsdp", sharded())):
         loop = Loop(model)
@@ -262,7 +262,8 @@ def paths_of_the_updates(rank: int, num_ranks: int) -> dict[str, Any]:
             before = now
         loop.run.unwatch()
         path = loop.run._main._log.path.path
-        found[name] = (path, total, float((before - start).square().sum()), loop.run.faults.count)
+        signal = sum(row.sum_grad_sq_norm for row in loop.kept.rows())
+        found[name] = (path, total, float((before - start).square().sum()), 0.05 * signal, loop.run.faults.count)
     return found
 
 

@@ -115,13 +115,24 @@ def test_the_path_of_the_updates_is_that_of_the_whole_parameters(of_two_ranks, n
     """The first rank of DistributedDataParallel has all of them; of shards every rank knows the sum."""
     paths = [rank[name] for rank in of_two_ranks["paths_of_the_updates"]]
 
-    known = [(path, total, distance) for path, total, distance, _ in paths if path is not None]
+    known = [(path, total, distance) for path, total, distance, *_ in paths if path is not None]
     assert len(known) == (1 if name == "ddp" else 2)
     for path, total, distance in known:
         assert path.num_updates == 8
         assert path.sum_sq_norm == pytest.approx(total, rel=1e-4)
         assert path.sq_distance == pytest.approx(distance, rel=1e-4)
     assert [num_faults for *_, num_faults in paths] == [0, 0]
+
+
+def test_plain_steps_over_ranks_promise_the_rate_times_the_squared_gradient_and_shards_are_not_asked(of_two_ranks):
+    """Each rank is a small batch, and the first one knows the sums over all."""
+    first, second = of_two_ranks["paths_of_the_updates"]
+    path, _, _, expected, _ = first["ddp"]
+
+    assert path.promised.num_updates == 8
+    assert path.promised.total == pytest.approx(expected)
+    assert second["ddp"][0] is None
+    assert [rank["fsdp"][0].promised for rank in (first, second)] == [None, None]
 
 
 def test_nothing_is_measured_inside_join_and_nobody_hangs(of_two_ranks):

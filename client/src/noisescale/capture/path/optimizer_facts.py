@@ -1,5 +1,6 @@
 """What an optimizer's update is made of besides the gradient: its rate, decay and momentum."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -20,10 +21,18 @@ def decay_of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> "float 
         optimizer: Whose step it is.
         group: Of its parameters.
     """
+    return group.get("lr", 0.0) * group.get("weight_decay", 0.0) if has_decoupled_decay(optimizer, group) else 0.0
+
+
+def has_decoupled_decay(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> bool:
+    """Whether weight decay takes a share of the parameters away, and is no part of the gradient.
+
+    Args:
+        optimizer: Whose step it is.
+        group: Of its parameters.
+    """
     is_decoupled = group.get("decoupled_weight_decay")
-    if is_decoupled is None:
-        is_decoupled = type(optimizer).__name__.startswith(DECOUPLED)
-    return group.get("lr", 0.0) * group.get("weight_decay", 0.0) if is_decoupled else 0.0
+    return type(optimizer).__name__.startswith(DECOUPLED) if is_decoupled is None else bool(is_decoupled)
 
 
 def momentum_of(group: dict[str, Any]) -> float:

@@ -26,6 +26,7 @@ from noisescale.capture.sums.device_values import DeviceValues
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum
+    from noisescale.capture.path.promise import StepPromise
 
 GuardHook = Callable[[Callable[..., None]], Callable[..., None]]
 """Makes a hook that never raises."""
@@ -82,12 +83,14 @@ class UpdatePath:
 
     Attributes:
         num_updates: Steps of the optimizer so far.
+        promise: Looks at what its updates promise; None where that cannot be measured.
     """
 
     def __init__(
         self, parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer, *, job: DataParallelJob, guard: GuardHook
     ) -> None:
         self.num_updates = 0
+        self.promise: StepPromise | None = None
         self._optimizer = optimizer
         self._job = job
         self._plan = LookPlan()
@@ -134,10 +137,26 @@ class UpdatePath:
         # while torch.compile traces, the hook must be empty: a counter would make it compile again at each step
         if torch.compiler.is_compiling():
             return
-        self.num_updates += 1
-        if self.num_updates - 1 != self._plan.next or self._is_working:
-            return
-        if self._is_captured() or len(self._values) + len(self._waiting) >= MAX_WAITING:
+        number = self.num_updates
+        is_look = self.looks_at_next and not self._is_working
+        self.num_updates = number + 1
+        if is_look:
+            self._look_before()
+        if self.promise is not None:
+            self.promise.before_update(number, is_look=is_look)
+
+    @property
+    def looks_at_next(self) -> bool:
+        """Whether the update that comes next is looked at."""
+        return self.num_updates == self._plan.next
+
+    def add_look_seconds(self, seconds: float) -> None:
+        """Count time that something else has taken at a look."""
+        if self._clock is not None:
+            self._clock.add(seconds)
+
+    def _look_before(self) -> None:
+        if self.is_captured() or len(self._values) + len(self._waiting) >= MAX_WAITING:
             self._plan.advance()
             return
         self._is_working = True  # after a fault it stays so, and nothing more is looked at
@@ -184,7 +203,7 @@ class UpdatePath:
             clock.adapt(self._plan)
         self._is_working = False
 
-    def _is_captured(self) -> bool:
+    def is_captured(self) -> bool:
         """Whether a CUDA graph records the step: what we launched would run at each replay."""
         return self._is_cuda and torch.cuda.is_current_stream_capturing()
 
@@ -292,11 +311,14 @@ class _Clock:
     def __init__(self) -> None:
         self._looks: deque[float] = deque(maxlen=TIMED)
         self._steps: deque[float] = deque(maxlen=TIMED)
-        self._began = self._spent = 0.0
+        self._began = self._spent = self._others = 0.0
         self._last_end: float | None = None
 
     def begin_look(self) -> None:
         self._began, self._spent = time.perf_counter(), 0.0
+
+    def add(self, seconds: float) -> None:
+        self._others += seconds
 
     def pause_look(self) -> None:
         self._spent = time.perf_counter() - self._began
@@ -306,7 +328,8 @@ class _Clock:
 
     def end_look(self) -> None:
         now = time.perf_counter()
-        self._looks.append(self._spent + now - self._began)
+        self._looks.append(self._spent + now - self._began + self._others)
+        self._others = 0.0
         self._last_end = now
 
     def end_step(self) -> None:

@@ -73,7 +73,7 @@ class Accumulation:
         self._row_sums: RowSums = ParameterRows(len(parameters), self.member_PC)
         if source is None and ColumnRows.suits(parameters, in_fp32=in_fp32):
             self._row_sums = ColumnRows(parameters, group_of_parameter, num_groups)
-        self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None, self._row_sums)
+        self.pending = PendingGradients(parameters, rows=self._row_sums)
         adds_here = in_fp32 and MainGradients.changes(parameters, self._row_sums)
         self.main = MainGradients(parameters, self._row_sums, self.pending) if adds_here else None
         self.gradient = StepGradient(
@@ -101,7 +101,9 @@ class Accumulation:
         self.gradient.start_step()
         self._backward: RunningBackward | None = None
         self.forwards.start_step()
-        return Gathered.nothing(self._kinds)
+        nothing = Gathered.nothing(self._kinds)
+        self.pending.on_reduce = self._add_to_kinds if nothing.kinds else None
+        return nothing
 
     @property
     def gathered(self) -> Gathered:

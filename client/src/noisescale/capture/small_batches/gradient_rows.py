@@ -86,6 +86,11 @@ class GradientRows:
         """Keep several rows."""
         self._rows += rows
 
+    @property
+    def waiting(self) -> Sequence[Gradients]:
+        """The gradients of each row that waits."""
+        return self._rows
+
     def total(self, index: int) -> Tensor | None:
         """Sum of a parameter's gradients over the rows that wait; None of none."""
         return total([row[index] for row in self._rows])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.forwards import of_unpaired
+from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.gradient_lists import GradientLists, Gradients, Pass, total
 from noisescale.capture.small_batches.gradient_rows import GradientRows
@@ -44,18 +45,25 @@ class SmallModelAccumulation(Accumulation):
         parameters: Those that `GradientRows` suits, in the order of their indices.
         group_of_parameter: Index of each parameter's group; -1 for none.
         num_groups: G.
+        kinds: Further kinds of noise scale, which see the small batches when the step is logged.
 
     Attributes:
         lists: Take the gradients.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], group_of_parameter: Sequence[int], num_groups: int) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        group_of_parameter: Sequence[int],
+        num_groups: int,
+        kinds: Sequence[Kind] = (),
+    ) -> None:
         self._rows = GradientRows(parameters, membership(group_of_parameter, num_groups, parameters[0].device))
         self._everything = frozenset(range(len(parameters)))
         self.lists = GradientLists(parameters, self._rows.capacity)
         self._is_changed = self._has_been_unpaired = False
         self._num_looks = 0
-        super().__init__(parameters, group_of_parameter, num_groups)
+        super().__init__(parameters, group_of_parameter, num_groups, kinds)
 
     def _forget(self) -> Gathered:
         """Forget everything but the gradients that nobody has taken yet."""
@@ -219,5 +227,20 @@ class SmallModelAccumulation(Accumulation):
 
     def norms(self) -> Tensor | HeldNorms:
         """As in `Accumulation`, but computed later unless the step had many small batches."""
+        if self.gathered.kinds:
+            self._show_to_kinds()
         self._add_row(self.gradient.own())
         return torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.hold()
+
+    def _show_to_kinds(self) -> None:
+        """Hand all small batches over; none where there were so many that some have been folded."""
+        rows, sizes = self._rows.waiting, [size.num_examples for size in self.gathered.sizes]
+        if len(rows) != len(sizes) or any(isinstance(size, Tensor) for size in sizes):
+            self.step.gather(self.gathered.without_kinds())
+            return
+        for gradients, size in zip(rows, sizes, strict=True):
+            indices = [index for index, gradient in enumerate(gradients) if gradient is not None]
+            self._add_to_kinds(indices, [gradient for gradient in gradients if gradient is not None])
+            for kind in self.gathered.kinds:
+                assert not isinstance(size, Tensor)
+                kind.end_small_batch(1.0 if size is None else size)

@@ -43,6 +43,7 @@ class PendingGradients:
 
     Attributes:
         most_bytes: That may wait.
+        on_reduce: As given; it may change from step to step.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class PendingGradients:
         self._bytes = [p.numel() * p.element_size() for p in parameters]
         self.most_bytes = most_pending(sum(self._bytes))
         self._reduces_at_once = [p.is_cpu and p.numel() > SMALL for p in parameters]
-        self._on_reduce = on_reduce
+        self.on_reduce = on_reduce
         self.clear()
 
     def clear(self) -> None:
@@ -83,8 +84,8 @@ class PendingGradients:
             self.is_complete = False  # as in `add`
         self._reduced.append(part)
         self._reduced_indices.update(part.indices)
-        if self._on_reduce is not None:
-            self._on_reduce(part.indices, gradients)
+        if self.on_reduce is not None:
+            self.on_reduce(part.indices, gradients)
 
     def add(self, index: int, gradient: Tensor, *, may_reduce: bool) -> None:
         """Hold a gradient; one that is there already is added to, out of place: it may be the memory of `p.grad`.
@@ -104,8 +105,8 @@ class PendingGradients:
         if may_reduce and self._reduces_at_once[index]:
             self.held[index] = condense(values_that_count(gradient))
             self._condensed.add(index)
-            if self._on_reduce is not None:
-                self._on_reduce([index], [gradient])
+            if self.on_reduce is not None:
+                self.on_reduce([index], [gradient])
             return
         self.held[index] = gradient.detach()
         self._held_bytes += self._bytes[index]
@@ -141,6 +142,6 @@ class PendingGradients:
         ]
         self._reduced.append(self._rows.part(indices, parts))
         self._reduced_indices.update(indices)
-        if self._on_reduce is not None:
+        if self.on_reduce is not None:
             whole = [(index, part) for index, part in zip(indices, held, strict=True) if index not in condensed]
-            self._on_reduce([index for index, _ in whole], [part for _, part in whole])
+            self.on_reduce([index for index, _ in whole], [part for _, part in whole])

@@ -79,6 +79,8 @@ class StepNorms:
             cleared since, or came in parts that cannot be put together. Then there is no estimate.
         is_partial: Some parameters had a gradient in some of the small batches only.
         kind_terms: Of each further kind that the step gave terms of.
+        in_metric: |s|² of one small batch in the metric of the optimizer's update, and its share p of the step, where
+            what the update promises is measured; else None.
         kind_brackets: Between which values those noise scales lie that the step gave no terms of, where that is known.
         is_coupled: A BatchNorm in training mode made examples depend on each other.
         is_proxy: Only the normalisations were measured.
@@ -104,6 +106,7 @@ class StepNorms:
     adds_up: bool = True
     is_partial: bool = False
     kind_terms: Mapping[str, Terms] = field(default_factory=dict)
+    in_metric: tuple[float, float] | None = None
     kind_brackets: Mapping[str, Bracket] = field(default_factory=dict)
     is_coupled: bool = False
     is_proxy: bool = False

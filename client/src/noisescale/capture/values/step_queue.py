@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic
 from torch import Tensor
 
 from noisescale.capture.kinds.kind import Kind
+from noisescale.capture.path.promise import NAME as PROMISE
 from noisescale.capture.sums.device_values import DeviceValues, HeldNorms
 from noisescale.capture.sums.step_norms import StepNorms, StepSizes
 from noisescale.capture.values.sent_step import SentStep, Tag
@@ -36,6 +37,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
     found = sums_of_process(sent, reader) if ranks is None else sums_over_ranks(ranks, sent, reader)
     sizes = found.sizes
     kind_values = {name: reader.take(length) for name, length in sent.kind_lengths.items()}
+    promise = kind_values.pop(PROMISE, None)
     kind_terms: Mapping[str, Terms] = {}
     scale = reader.take(1)[0] if sent.has_scale else 1.0
     has_other_values = sent.has_other_values and reader.take(1)[0] > 0
@@ -44,7 +46,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
     loss = reader.take(1)[0] if sent.has_device_loss else sent.loss
     weighted, contributions, big, rank = found.weighted, found.contributions, found.big, found.rank
     if sizes.num_small_batches < 2 or sizes.batch_size is None or not adds_up:
-        weighted, contributions, big, kind_values, rank = (), (), (), {}, None
+        weighted, contributions, big, kind_values, rank, promise = (), (), (), {}, None, None
     per_example = sizes.batch_size / found.averages_over if state.is_summed_loss and sizes.batch_size else 1.0
     if per_example != 1.0 or scale != 1.0:
         factor = (per_example * scale) ** 2
@@ -70,6 +72,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         adds_up=adds_up,
         is_partial=found.is_partial,
         kind_terms=kind_terms,
+        in_metric=None if promise is None or not promise[1] else (promise[0] / (per_example * scale) ** 2, promise[1]),
         kind_brackets=_brackets(kinds, kind_values.keys() - kind_terms.keys()),
         num_ranks=1 if ranks is None else ranks.num_ranks,
         rank_sq_norm=rank,

@@ -17,6 +17,7 @@ from typing import Any
 from noisescale.transport.wire import (
     MEASUREMENT_COLUMNS,
     PATH_COLUMNS,
+    PROMISE_COLUMNS,
     FinishRecord,
     GroupRecord,
     LostRange,
@@ -39,13 +40,15 @@ HEADER_BYTES = _HEADER.size + _CRC.size
 
 _MEASUREMENT = struct.Struct("<qqdqdq7dqdq")  # in the order of the columns
 _WITH_PATH = struct.Struct("<qqdqdq7dqdqqddddd")
-_NUM_WITHOUT_PATH = len(MEASUREMENT_COLUMNS) - len(PATH_COLUMNS)
+_WITH_PROMISE = struct.Struct("<qqdqdq7dqdqqdddddqdd")
+_NUM_WITH_PATH = len(MEASUREMENT_COLUMNS) - len(PROMISE_COLUMNS)
+_NUM_WITHOUT_PATH = _NUM_WITH_PATH - len(PATH_COLUMNS)
 _GROUP_HEAD = struct.Struct("<qdII")
 
 _KINDS: dict[type, int] = {Measurement: 1, GroupRecord: 2, MetricRecord: 3, RunRecord: 4, FinishRecord: 5}
-_ROW, _ROW_WITH_PATH = (
+_ROW, _ROW_WITH_PATH, _ROW_WITH_PROMISE = (
     (_HEADER.pack(MAGIC, VERSION, _KINDS[Measurement], 0, form.size, 0)[: -_SEQ.size], form.pack)
-    for form in (_MEASUREMENT, _WITH_PATH)
+    for form in (_MEASUREMENT, _WITH_PATH, _WITH_PROMISE)
 )
 """Of the one record that every step makes: its header up to the number, and what packs the rest."""
 
@@ -113,9 +116,12 @@ def _frame_of_row(seq: int, row: Measurement) -> bytes:
     """As `_frame` gives it; with a header that is known but for its number it takes two thirds of the time."""
     start, pack = _ROW
     values: tuple[Any, ...] = row[:_NUM_WITHOUT_PATH]
-    if row.num_path_updates:
-        start, pack = _ROW_WITH_PATH
+    if row.num_promised_updates:
+        start, pack = _ROW_WITH_PROMISE
         values = row
+    elif row.num_path_updates:
+        start, pack = _ROW_WITH_PATH
+        values = row[:_NUM_WITH_PATH]
     try:
         payload = pack(*values)
     except struct.error:  # most rows hold numbers only, and are not searched for others
@@ -210,7 +216,7 @@ def _or_none(value: float) -> float | None:
 
 
 def _measurement(payload: bytes) -> Measurement:
-    form = _WITH_PATH if len(payload) == _WITH_PATH.size else _MEASUREMENT
+    form = next((form for form in (_WITH_PATH, _WITH_PROMISE) if form.size == len(payload)), _MEASUREMENT)
     values: list[Any] = [_or_none(value) for value in form.unpack(payload)]
     fields = dict(zip(MEASUREMENT_COLUMNS, values, strict=False))
     start = fields.get("path_start")

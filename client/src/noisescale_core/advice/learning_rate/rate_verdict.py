@@ -8,7 +8,8 @@ The push of the last half of the updates is read in the same way. The two err in
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
@@ -27,7 +28,8 @@ from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording
 from noisescale_core.estimators.divergence import Divergence
-from noisescale_core.estimators.path import Path, PathRatio, Push, Reading, Z, path_ratio
+from noisescale_core.estimators.path import Path, PathRatio, Promised, Push, Reading, Z, path_ratio
+from noisescale_core.estimators.promise import KeptShare, LossMoment, PromiseMoment, kept_share
 
 Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_too_high", "too_high"]
 
@@ -73,6 +75,15 @@ class RateVerdict:
         progress: Share of the plan that the path has; None without a plan.
         schedule: Of the learning rate so far.
         calibration: Which runs of one's own it is read against, as a sentence; None where there are none.
+        promised_fall: Of the loss, that the updates promised to first order without the noise of their batches, with
+            the interval of its measurement; None where it is not measured.
+        promised_fall_low: Lower end.
+        promised_fall_high: Upper end.
+        num_promised_updates: Updates that it is of, the latest ones of the path.
+        kept_share: Share of the promise that came over the last half of the steps; None where that is not known.
+        kept_share_low: Lower end of its interval.
+        kept_share_high: Upper end.
+        kept_share_reason: Why no share is known, as a sentence; None where one is.
     """
 
     verdict: Word | None
@@ -95,6 +106,14 @@ class RateVerdict:
     progress: float | None = None
     schedule: Schedule = "unknown"
     calibration: str | None = None
+    promised_fall: float | None = None
+    promised_fall_low: float | None = None
+    promised_fall_high: float | None = None
+    num_promised_updates: int = 0
+    kept_share: float | None = None
+    kept_share_low: float | None = None
+    kept_share_high: float | None = None
+    kept_share_reason: str | None = None
 
     def __str__(self) -> str:
         return f"{self.headline}\n{self.reason}"
@@ -159,6 +178,30 @@ def rate_verdict(
     else:
         found = octaves_of_both(measured, line, path.push, of_push)
     return _said(found, path, measured, progress, schedule, None if own is None else own.said)
+
+
+def with_promise(said: RateVerdict, losses: Sequence[LossMoment], promises: Sequence[PromiseMoment]) -> RateVerdict:
+    """The verdict with what the updates have promised, and what came of it; it does not rest on that.
+
+    Args:
+        said: The verdict.
+        losses: Since the start of the path, oldest first.
+        promises: The same.
+    """
+    found = kept_share(losses, promises)
+    promised = promises[-1].promised if promises else Promised()
+    if promised.num_updates:
+        of_sum = Reading(promised.total, math.sqrt(promised.variance))
+        said = replace(
+            said,
+            promised_fall=of_sum.value,
+            promised_fall_low=of_sum.low,
+            promised_fall_high=of_sum.high,
+            num_promised_updates=int(promised.num_updates),
+        )
+    if not isinstance(found, KeptShare):
+        return replace(said, kept_share_reason=wording.NO_KEPT_SHARE[found])
+    return replace(said, kept_share=found.value, kept_share_low=found.low, kept_share_high=found.high)
 
 
 def progress_of(path: Path, planned_steps: int | None, *, has_ended: bool = False) -> float | None:
@@ -317,16 +360,14 @@ def _said(
         ratio=measured.value,
         ratio_low=measured.low,
         ratio_high=measured.high,
-        **_of_push(path.push),
+        push=None if path.push is None else path.push.value,
+        push_low=None if path.push is None else path.push.low,
+        push_high=None if path.push is None else path.push.high,
         num_updates=int(path.num_updates),
         progress=progress,
         schedule=schedule,
         calibration=calibration,
     )
-
-
-def _of_push(push: Push | None) -> dict[str, float]:
-    return {} if push is None else {"push": push.value, "push_low": push.low, "push_high": push.high}
 
 
 def _nothing(

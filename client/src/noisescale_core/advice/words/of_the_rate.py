@@ -28,6 +28,16 @@ NOT_MEASURED = (
     "The path of the parameters is not measured: watch(model, optimizer) measures it, unless judge_rate=False."
 )
 
+NO_KEPT_SHARE = {
+    "no_promise": "What the updates promise is not measured: it takes SGD, Adam or AdamW and two small batches a step "
+    "at least, with Adam in one process.",
+    "no_loss": "No training loss was logged, so that nobody knows what came of the promise.",
+    "too_few": "Too few losses were logged, or updates looked at, to tell what came of the promise in the last half of "
+    "the steps.",
+    "too_noisy": "Losses or the promise scatter too much to tell which share of it came in the last half of the steps.",
+}
+"""Why no share of the promise is known."""
+
 
 def in_short(rate: "RateOff") -> str:
     """What comes before the batch, in one line.

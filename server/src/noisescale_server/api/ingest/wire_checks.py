@@ -32,6 +32,7 @@ ESTIMATE_SUMS = (
 )
 
 OF_PATH = ("sum_update_sq_norm", "update_sq_norm_variance", "path_sq_distance", "path_start", "momentum")
+OF_PROMISE = ("sum_promised_fall", "promised_fall_variance")
 
 Place = tuple[int, int, str]
 """(first record, last record, the field that holds them)."""
@@ -97,22 +98,26 @@ def _of_measurements(columns: Measurements) -> Iterator[RecordProblem]:
             yield RecordProblem("measurements", row, "out_of_range", problem)
     for row, problem in partly_null(columns, "measurements"):
         yield RecordProblem("measurements", row, "inconsistent", problem)
-    for row, problem in _path_problems(columns):
+    for row, problem in _counted_problems(columns, "num_path_updates", OF_PATH, "the path"):
+        yield RecordProblem("measurements", row, "inconsistent", problem)
+    for row, problem in _counted_problems(columns, "num_promised_updates", OF_PROMISE, "the promise"):
         yield RecordProblem("measurements", row, "inconsistent", problem)
 
 
-def _path_problems(columns: Measurements) -> Iterator[tuple[int, FieldProblem]]:
-    """Rows whose columns of the path do not belong together."""
-    counts = columns.num_path_updates or [0] * len(columns.seq)
-    if not any(counts) and all(getattr(columns, name) is None for name in OF_PATH):
+def _counted_problems(
+    columns: Measurements, counted: str, names: Sequence[str], what: str
+) -> Iterator[tuple[int, FieldProblem]]:
+    """Rows whose columns of the path, or of the promise, do not belong together."""
+    counts = getattr(columns, counted) or [0] * len(columns.seq)
+    if not any(counts) and all(getattr(columns, name) is None for name in names):
         return
-    for name in OF_PATH:
+    for name in names:
         column = getattr(columns, name) or [None] * len(counts)
         for row, (count, value) in enumerate(zip(counts, column, strict=True)):
             if value is not None and not count:
-                message = "must be null where num_path_updates is 0: it is of the updates of a path"
+                message = f"must be null where {counted} is 0: it is of these updates"
             elif value is None and count and name != "path_sq_distance":
-                message = "must be a number where num_path_updates is not 0: send all columns of the path or none"
+                message = f"must be a number where {counted} is not 0: send all columns of {what} or none"
             else:
                 continue
             yield row, _problem(f"measurements.{name}[{row}]", message, value)

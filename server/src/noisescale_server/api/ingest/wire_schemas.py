@@ -113,6 +113,9 @@ class Measurements(Body):
     path_sq_distance: list[NotNegative | None] | None = None
     path_start: list[Step | None] | None = None
     momentum: list[Momentum | None] | None = None
+    num_promised_updates: list[Count] | None = None
+    sum_promised_fall: list[Sum | None] | None = None
+    promised_fall_variance: list[NotNegativeSquare | None] | None = None
 
 
 class Metrics(Body):

@@ -38,6 +38,9 @@ class MeasurementColumns:
     path_sq_distance: list[float | None]
     path_start: list[int | None]
     momentum: list[float | None]
+    num_promised_updates: list[int]
+    sum_promised_fall: list[float | None]
+    promised_fall_variance: list[float | None]
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -59,12 +62,15 @@ NO_PATH = {
     "path_sq_distance": None,
     "path_start": None,
     "momentum": None,
+    "num_promised_updates": 0,
+    "sum_promised_fall": None,
+    "promised_fall_variance": None,
 }
-"""What a row says of the path of the parameters where it says nothing."""
+"""What a row says of the path of the parameters, and of what updates promise, where it says nothing."""
 
 _INTEGER_COLUMNS = {
     "seq", "step", "num_updates", "examples", "num_micro_batches", "num_loss", "flags", "num_path_updates",
-    "path_start",
+    "path_start", "num_promised_updates",
 }  # fmt: skip
 _NUM_KEYS = 3
 

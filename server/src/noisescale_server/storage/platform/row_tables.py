@@ -47,6 +47,10 @@ class Measurement(Table):
     path_sq_distance: Mapped[float | None]
     path_start: Mapped[int | None]
     momentum: Mapped[float | None]
+    # the fall of the loss that updates promised
+    num_promised_updates: Mapped[int] = mapped_column(server_default="0")
+    sum_promised_fall: Mapped[float | None]
+    promised_fall_variance: Mapped[float | None]
 
 
 class Metric(Table):
@@ -172,6 +176,9 @@ class Rollup(Table):
     path_sq_distance_last: Mapped[float | None]
     path_start_last: Mapped[int | None]
     momentum_last: Mapped[float | None]
+    num_promised_updates: Mapped[int] = mapped_column(server_default="0")
+    sum_promised_fall: Mapped[float] = mapped_column(server_default="0")
+    promised_fall_variance: Mapped[float] = mapped_column(server_default="0")
 
 
 GONE_LATER = {

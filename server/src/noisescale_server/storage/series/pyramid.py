@@ -25,6 +25,9 @@ ADDED = (
     "num_path_updates",
     "sum_update_sq_norm",
     "update_sq_norm_variance",
+    "num_promised_updates",
+    "sum_promised_fall",
+    "promised_fall_variance",
 )
 _COUNTS = frozenset(name for name in ADDED if name.startswith("num_"))
 MINIMA = ("trace_cov_min", "grad_sq_norm_min", "loss_min", "global_batch_min", "step_first")
@@ -63,6 +66,9 @@ OF_ROW = {
     "num_path_updates": "num_path_updates",
     "sum_update_sq_norm": "coalesce(sum_update_sq_norm, 0)",
     "update_sq_norm_variance": "coalesce(update_sq_norm_variance, 0)",
+    "num_promised_updates": "num_promised_updates",
+    "sum_promised_fall": "coalesce(sum_promised_fall, 0)",
+    "promised_fall_variance": "coalesce(promised_fall_variance, 0)",
     "last_of_path": "CASE WHEN path_sq_distance IS NOT NULL"
     " THEN ARRAY[step, seq, path_sq_distance, path_start, momentum] END",
 }
