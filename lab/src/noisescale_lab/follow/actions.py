@@ -51,7 +51,7 @@ class RunState:
         looks: Of all steps since the last start, oldest first.
         path: Of the same steps, as if all had been made with the present batch and base learning rate; None where it
             is not measured.
-        promise: ln of the share that has come of the fall that gradient descent promised (`walk.py`); None where it
+        promise: ln of the share that has come of the fall that the updates promised (`walk.py`); None where it
             is not known.
         schedule: Of the learning rate.
         stated_price: What a step is worth, where that is more than a number; a preference moves with B_crit.

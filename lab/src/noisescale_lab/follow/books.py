@@ -98,6 +98,8 @@ class Seen:
         grad_sq_norm: Σ |G|² over them.
         path_updates: Updates of the path.
         path_sum: Σ |u|² over them.
+        promised_updates: Updates whose promise is known.
+        promised: -Σ u · G over them.
     """
 
     losses: LossSums = NO_LOSSES
@@ -106,6 +108,8 @@ class Seen:
     grad_sq_norm: float = 0.0
     path_updates: float = 0.0
     path_sum: float = 0.0
+    promised_updates: float = 0.0
+    promised: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

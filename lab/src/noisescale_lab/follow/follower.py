@@ -236,7 +236,7 @@ class Follower:
     @never_raises
     def _closed(self) -> Books | None:
         sight = self._sight()
-        return None if sight is None else settled(self._books, sight)
+        return None if sight is None else settled(self._books, sight, self._plan)
 
     def _keep(self, decision: Decision) -> None:
         self.decisions.append(decision)

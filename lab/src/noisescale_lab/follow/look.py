@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from noisescale.window.standing import LossSums, Standing
 from noisescale_core.estimators.looks import Look
-from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.path import Path, Promised
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_core.theory.prices import ExchangeRate
@@ -107,7 +107,7 @@ class Sight:
 
 def look(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | None]:
     """The books after a look, and the change that it asks for."""
-    seen = replace(settled(books, sight), next_look=plan.next_look(sight.steps), num_looks=books.num_looks + 1)
+    seen = replace(settled(books, sight, plan), next_look=plan.next_look(sight.steps), num_looks=books.num_looks + 1)
     if sight.scheduled_rate > books.last_rate * (1 + RISE):
         why = "the learning rate rises: a warm-up is left alone"
         return replace(seen, risen_until=sight.steps, why=why), None
@@ -119,7 +119,7 @@ def look(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | None
     return _asked(seen, sight, plan)
 
 
-def settled(books: Books, sight: Sight) -> Books:
+def settled(books: Books, sight: Sight, plan: Plan) -> Books:
     """The books with what the steps since the last look, or the last change, have brought."""
     terms = _terms(sight.standing.looks)
     before = books.seen if terms.num_terms >= books.seen.num_terms else Seen()
@@ -131,10 +131,12 @@ def settled(books: Books, sight: Sight) -> Books:
         sums = terms.trace_cov - before.trace_cov, terms.grad_sq_norm - before.grad_sq_norm
         means = sums[0] / num_terms, sums[1] / num_terms
     rate, path = sight.scheduled_rate * sight.trained_rate_factor, sight.standing.path or NO_PATH
-    spans = books.spans
+    spans, now = books.spans, path.promised or Promised()
     if steps > 0:
         loss, error = losses.since(since)
-        promised = None if means is None else means[1] * rate * steps
+        # of plain steps all that are measured tell it, and not only those whose update was looked at
+        of_steps = None if means is None else means[1] * rate * steps
+        promised = of_steps if _is_plain_sgd(sight, plan) else _promised(books, now, steps)
         spans = (*spans, Span(steps, None if math.isnan(loss) else loss, error, promised))
     return replace(
         books,
@@ -142,10 +144,26 @@ def settled(books: Books, sight: Sight) -> Books:
         examples=books.examples + steps * sight.trained_batch,
         highest_rate=max(books.highest_rate, sight.scheduled_rate),
         last_rate=sight.scheduled_rate,
-        seen=replace(terms, losses=losses, path_updates=path.num_updates, path_sum=path.sum_sq_norm),
+        seen=replace(
+            terms,
+            losses=losses,
+            path_updates=path.num_updates,
+            path_sum=path.sum_sq_norm,
+            promised_updates=now.num_updates,
+            promised=now.total,
+        ),
         stretches=_stretches(books, sight, means),
         spans=spans,
     )
+
+
+def _promised(books: Books, now: Promised, steps: float) -> float | None:
+    """What so many steps promise, as those did whose promise is new, or those of the span before; else None."""
+    num_updates = now.num_updates - books.seen.promised_updates
+    if num_updates > 0:
+        return (now.total - books.seen.promised) * steps / num_updates
+    last = books.spans[-1] if books.spans and now.num_updates else None
+    return None if last is None or last.promised is None else last.promised * steps / last.num_steps
 
 
 def _terms(looks: Sequence[Look]) -> Seen:
@@ -255,7 +273,7 @@ def _state(books: Books, sight: Sight, plan: Plan) -> RunState:
         noise_scale=NOTHING_MEASURED,
         looks=tuple(sight.standing.looks),
         path=_path(books, sight, plan),
-        promise=kept_promise(books.spans) if _is_plain_sgd(sight, plan) else None,
+        promise=kept_promise(books.spans),
         schedule=sight.standing.schedule,
         stated_price=plan.price,
     )

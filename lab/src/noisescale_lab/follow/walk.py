@@ -22,10 +22,10 @@ LEAST_SHARE = 0.05
 """Of an update's square that stays at any batch: the means of the two terms of few steps may take more away."""
 
 
-# How much of the fall that plain gradient descent promised has come.
+# How much of the fall that the updates promised has come.
 #
-# A step of SGD at rate ε promises the loss a fall of ε |G|², to first order. Near the best rate some of that comes; far
-# below it nearly all, and above it little, as the curvature takes it back.
+# An update u promises the loss a fall of -u · G, to first order: a step of SGD at rate ε one of ε |G|². Near the best
+# rate some of that comes; far below it nearly all, and above it little, as the curvature takes it back.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Span:
         num_steps: How many.
         loss: Mean training loss; None where none was logged.
         loss_error: Its standard error; infinite if unknown.
-        promised: Σ ε |G|² over them; None where nothing was measured.
+        promised: -Σ u · G over them, without the noise of the batch; None where nothing was measured.
     """
 
     num_steps: float
