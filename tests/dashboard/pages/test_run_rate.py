@@ -29,6 +29,7 @@ async def test_a_rate_that_is_too_low_is_drawn_and_said_in_the_card_and_in_the_r
     assert "Learning rate now" in row
     assert "too low" in row
     assert "99 % sure." in row
+    assert "to first order, 87 % (80 – 94 %) came." in row.replace("\u2060", "")
 
 
 async def test_where_nothing_can_be_said_the_card_says_why_and_the_recommendation_has_no_row(
@@ -53,3 +54,7 @@ def test_a_verdict_without_a_known_rate_says_the_factor_alone() -> None:
     assert run_rate.sentence(found) == (
         "Learning rate: too high: the best rate is 0.25 × the present one (0.100 – 0.600)."
     )
+
+
+def test_a_share_of_the_promise_that_is_not_known_has_no_row() -> None:
+    assert run_rate.promise_row(RateVerdict("", "", "too_high", factor=0.25)) == []

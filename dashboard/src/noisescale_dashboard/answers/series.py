@@ -212,6 +212,9 @@ class RateVerdict:
     factor_low: float | None = None
     factor_high: float | None = None
     probability: float | None = None
+    kept_share: float | None = None
+    kept_share_low: float | None = None
+    kept_share_high: float | None = None
     points: tuple[RateAtStep, ...] = ()
 
 

@@ -12,7 +12,7 @@ from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures.over_training import learning_rate_over_training
 from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.shell.parts import card, figure_box
-from noisescale_dashboard.words.number_format import chance, count, rate, significant, span, unbroken
+from noisescale_dashboard.words.number_format import chance, count, rate, share, share_span, significant, span, unbroken
 
 CARD = "run-rate-card"
 CHANGED = (
@@ -80,7 +80,21 @@ def row(found: RateVerdict) -> list[Child]:
     return [
         html.Div([html.Span("Learning rate now", className="t2"), html.B(word, className="num")], className="row pair"),
         html.P(unbroken(f"By the path of the parameters: {_best(found)}{odds}.{alone}"), className="dim small"),
+        *promise_row(found),
     ]
+
+
+def promise_row(found: RateVerdict) -> list[Child]:
+    """How much of the fall that the updates promised has come; nothing where that is not known."""
+    low, high = found.kept_share_low, found.kept_share_high
+    if found.kept_share is None or low is None or high is None:
+        return []
+    came = f"{share(found.kept_share)} ({share_span(low, high)})"
+    said = (
+        f"Of the fall that the updates of the last half promised to first order, {came} came. Far below the best rate "
+        "nearly all of it comes, above it little."
+    )
+    return [html.P(unbroken(said), className="dim small")]
 
 
 def _best(found: RateVerdict) -> str:
