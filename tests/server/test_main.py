@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -49,3 +50,16 @@ def test_what_a_server_process_has_loaded_is_not_looked_through_again_by_the_col
     finally:
         gc.unfreeze()
         logging.setLogRecordFactory(before)
+
+
+def test_arithmetic_in_another_thread_keeps_no_request_waiting_for_longer_than_half_a_millisecond(app):
+    """By default it is 5 ms, each time that the loop comes back from the network."""
+    before, factory = sys.getswitchinterval(), logging.getLogRecordFactory()
+    try:
+        main.create_in_worker()
+
+        assert sys.getswitchinterval() == pytest.approx(main.SECONDS_IN_A_THREAD)
+    finally:
+        gc.unfreeze()
+        sys.setswitchinterval(before)
+        logging.setLogRecordFactory(factory)

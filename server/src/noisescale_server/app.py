@@ -57,6 +57,7 @@ from noisescale_server.process.migrating import migrations_folder
 from noisescale_server.process.own_metrics import ProcessMetrics
 from noisescale_server.process.refreshing import kept_fresh
 from noisescale_server.process.settings import Settings
+from noisescale_server.process.warming import kept_warm
 from noisescale_server.services.access.entering import Belonging
 from noisescale_server.services.alerts.delivering import Post, sender
 from noisescale_server.services.comparison import reference_values as reference_value_service
@@ -211,7 +212,7 @@ def shipped_migrations() -> Migrations:
 
 @asynccontextmanager
 async def connected(app: FastAPI) -> AsyncIterator[None]:
-    """Engines and session factories while the app runs; connections open when first needed."""
+    """Engines and session factories while the app runs; connections that batches use open right after the start."""
     settings: Settings = app.state.settings
     assert settings.database_url is not None, "create_app refuses settings without it"
     engine = read_engine = engine_for(settings.database_url, settings)
@@ -229,6 +230,7 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
         house_kept(app.state.sessions, app.state.process_metrics),
         reported(app, settings),
         on_loopback(app, settings.metrics_port),
+        kept_warm(engine, app.state.batch_turns.at_once),
     ):
         with app.state.process_metrics.watching_the_log():
             yield

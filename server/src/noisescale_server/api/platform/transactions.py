@@ -50,10 +50,14 @@ class BatchTurns:
     Args:
         pool_size: Connections that are kept open.
         wait_seconds: How long a batch waits for its turn.
+
+    Attributes:
+        at_once: So many batches.
     """
 
     def __init__(self, pool_size: int, wait_seconds: float) -> None:
-        self._turns = asyncio.Semaphore(max(1, pool_size - CONNECTIONS_FOR_READERS))
+        self.at_once = max(1, pool_size - CONNECTIONS_FOR_READERS)
+        self._turns = asyncio.Semaphore(self.at_once)
         self._wait_seconds = wait_seconds
 
     @asynccontextmanager

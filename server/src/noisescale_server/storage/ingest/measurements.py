@@ -68,6 +68,8 @@ NO_PATH = {
 }
 """What a row says of the path of the parameters, and of what updates promise, where it says nothing."""
 
+NO_ROWS = MeasurementColumns(*([] for _ in COLUMN_NAMES))
+
 _INTEGER_COLUMNS = {
     "seq", "step", "num_updates", "examples", "num_micro_batches", "num_loss", "flags", "num_path_updates",
     "path_start", "num_promised_updates",
@@ -118,4 +120,4 @@ async def store(
 
 def _once(column: list[Any]) -> list[Any]:
     """A column, or where all of its values are the same the first of them."""
-    return column[:1] if column.count(column[0]) == len(column) else column
+    return column[:1] if column and column.count(column[0]) == len(column) else column
