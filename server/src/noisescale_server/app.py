@@ -224,6 +224,7 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
         app.state.process_metrics.watch_connections(one)
     app.state.sessions = session_factory(engine)
     app.state.read_sessions = session_factory(read_engine)
+    app.state.plain_read_sessions = session_factory(read_engine.execution_options(isolation_level="AUTOCOMMIT"))
     async with (
         kept_fresh(app.state.sessions, app.state.whole_runs),
         alerted(app.state.sessions, app.state.post, events_kept=timedelta(days=settings.alert_events_days)),

@@ -17,6 +17,9 @@ from noisescale_core.theory.trade_off import best_batch
 HALVINGS = 24
 """Of the range of the best batch: it is then known to a millionth of the range."""
 
+NEWTON_ENDS = 1e-14
+"""Of ln B: a step so small is rounding."""
+
 ONE_IN_20 = 0.95
 
 
@@ -50,13 +53,35 @@ def least_expected_cost(critical: Belief, rate: ExchangeRate) -> float:
     cases = [(b, rate.at(b), weight) for b, weight in known]
     logs = [(math.log(b) + math.log(r)) / 2 for b, r, _ in cases]
     low, high = min(logs), max(logs)
+    least = _where_flat(cases, low, high)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        batch = math.exp(middle)
-        # the slope of the mean log cost
-        slope = math.fsum([w * (batch / (r + batch) - b / (b + batch)) for b, r, w in cases])
-        low, high = (low, middle) if slope > 0 else (middle, high)
+        low, high = (low, middle) if middle > least else (middle, high)
     return math.exp((low + high) / 2)
+
+
+def _where_flat(cases: Sequence[tuple[float, float, float]], low: float, high: float) -> float:
+    """The logarithm of the batch at which the mean log cost has no slope, by Newton's method.
+
+    Args:
+        cases: (b, r, weight).
+        low: There the cost falls.
+        high: There it rises.
+    """
+    at = (low + high) / 2
+    for _ in range(HALVINGS):
+        batch = math.exp(at)
+        shares = [(batch / (r + batch), b / (b + batch), weight) for b, r, weight in cases]
+        slope = math.fsum([weight * (p - q) for p, q, weight in shares])
+        low, high = (low, at) if slope > 0 else (at, high)
+        # no less than 0, and 0 only where b and r are without bounds
+        bend = math.fsum([weight * (p * (1 - p) + q * (1 - q)) for p, q, weight in shares])
+        step = slope / bend if bend > 0 else math.inf
+        after = at - step if low <= at - step <= high else (low + high) / 2
+        if abs(after - at) <= NEWTON_ENDS * max(1.0, abs(at)):
+            return after
+        at = after
+    return at
 
 
 def stake(critical: Belief, rate: ExchangeRate, *, now: float, then: float) -> Stake:

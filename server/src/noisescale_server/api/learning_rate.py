@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from noisescale_core.advice.learning_rate.rate_coefficients import Schedule
 from noisescale_core.advice.learning_rate.rate_verdict import Word
-from noisescale_server.api.platform.deps import ReadSession, RunId
+from noisescale_server.api.platform.deps import PlainReadSession, RunId
 from noisescale_server.api.platform.schemas import Answer
 from noisescale_server.services import learning_rate
 from noisescale_server.services.learning_rate import RateAtStep, RateSeries
@@ -88,7 +88,7 @@ class LearningRateAnswer(Answer):
 
 @router.get("/runs/{run_id}/learning-rate")
 async def get_learning_rate(
-    run_id: RunId, query: Annotated[LearningRateQuery, Query()], session: ReadSession
+    run_id: RunId, query: Annotated[LearningRateQuery, Query()], session: PlainReadSession
 ) -> LearningRateAnswer:
     """Whether the learning rate is too low, right or too high, from the path of the parameters; with odds."""
     return learning_rate_answer(await learning_rate.of_run(session, run_id, max_points=query.points))

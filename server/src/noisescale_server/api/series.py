@@ -21,7 +21,7 @@ from noisescale_server.api.platform.columns import (
 from noisescale_server.api.platform.deps import (
     UUIDS,
     KnownWholeRuns,
-    ReadSession,
+    PlainReadSession,
     RunId,
     Step,
     Text,
@@ -60,7 +60,7 @@ class SeriesQuery(BaseModel):
 
 @router.get("/runs/{run_id}/noise-scale", response_class=JsonColumns, responses=columns_of(SeriesAnswer))
 async def get_noise_scale(
-    run_id: RunId, query: Annotated[SeriesQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
+    run_id: RunId, query: Annotated[SeriesQuery, Query()], session: PlainReadSession, whole_runs: KnownWholeRuns
 ) -> JsonColumns:
     """The noise scale along the run: columns of equal length, oldest first; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)
@@ -206,7 +206,7 @@ class GroupsQuery(BaseModel):
 
 
 @router.get("/runs/{run_id}/groups", response_class=JsonColumns, responses=columns_of(LayersAnswer))
-async def get_groups(run_id: RunId, query: Annotated[GroupsQuery, Query()], session: ReadSession) -> JsonColumns:
+async def get_groups(run_id: RunId, query: Annotated[GroupsQuery, Query()], session: PlainReadSession) -> JsonColumns:
     """A page of the layers in network order: each with its estimate over the range and a short series."""
     check_range("from", query.from_, "to", query.to)
     asked = AskedLayers(
@@ -254,7 +254,7 @@ class MetricsQuery(BaseModel):
 
 
 @metrics_router.get("/runs/{run_id}/metrics", response_class=JsonColumns, responses=columns_of(MetricsAnswer))
-async def get_metrics(run_id: RunId, query: Annotated[MetricsQuery, Query()], session: ReadSession) -> JsonColumns:
+async def get_metrics(run_id: RunId, query: Annotated[MetricsQuery, Query()], session: PlainReadSession) -> JsonColumns:
     """A page of the names logged, and per metric the last value of each point with the extremes; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)
     asked = AskedMetrics(
@@ -304,7 +304,7 @@ class SparklinesQuery(BaseModel):
 
 
 @sparklines_router.get("/runs/sparklines", response_class=JsonColumns, responses=columns_of(SparklinesAnswer))
-async def get_sparklines(query: Annotated[SparklinesQuery, Query()], session: ReadSession) -> JsonColumns:
+async def get_sparklines(query: Annotated[SparklinesQuery, Query()], session: PlainReadSession) -> JsonColumns:
     """By run, columns of equal length as of /runs/{run_id}/noise-scale; runs without steps are left out."""
     found = await sparklines.of_runs(session, read_ids(query.ids), max_points=query.points)
     names = COLUMNS + DETAILS if query.details else COLUMNS

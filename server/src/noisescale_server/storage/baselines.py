@@ -4,12 +4,15 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, delete, func, select
+from sqlalchemy import ForeignKey, delete, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from noisescale_server.storage.platform.driver import read
 from noisescale_server.storage.platform.tables import Table
+
+_RUNS = "SELECT run_id FROM project_baseline WHERE project_id = ANY($1::uuid[])"
 
 
 class ProjectBaseline(Table):
@@ -25,8 +28,7 @@ class ProjectBaseline(Table):
 
 async def of_projects(session: AsyncSession, project_ids: Collection[UUID]) -> set[UUID]:
     """Runs that are the baseline of one of these projects."""
-    query = select(ProjectBaseline.run_id).where(ProjectBaseline.project_id.in_(project_ids))
-    return set(await session.scalars(query))
+    return {row["run_id"] for row in await read(session, _RUNS, list(project_ids))}
 
 
 async def get(session: AsyncSession, project_id: UUID) -> ProjectBaseline | None:

@@ -110,9 +110,19 @@ async def get_read_session(request: Request) -> AsyncIterator[AsyncSession]:
         yield session
 
 
+async def get_plain_read_session(request: Request) -> AsyncIterator[AsyncSession]:
+    """The same without BEGIN and COMMIT, for what is asked most: in a transaction, too, each statement reads anew.
+
+    Statements that hold for a transaction, as SET LOCAL, say nothing in it.
+    """
+    async with request.app.state.plain_read_sessions(info=seen_by(request)) as session:
+        yield session
+
+
 # scope="function": otherwise FastAPI commits after the 201 has been sent.
 Session = Annotated[AsyncSession, Depends(get_session, scope="function")]
 ReadSession = Annotated[AsyncSession, Depends(get_read_session, scope="function")]
+PlainReadSession = Annotated[AsyncSession, Depends(get_plain_read_session, scope="function")]
 AppSettings = Annotated[Settings, Depends(get_settings)]
 KnownWholeRuns = Annotated[WholeRuns, Depends(get_whole_runs)]
 Now = Annotated[datetime, Depends(get_now)]

@@ -11,7 +11,15 @@ from noisescale_core.advice.question import Question
 from noisescale_core.advice.trainer_flags import Trainer, as_flags
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.language_models import MOST_TOKENS
-from noisescale_server.api.platform.deps import AppSettings, KnownWholeRuns, Now, ReadSession, RunId, Text, read_ids
+from noisescale_server.api.platform.deps import (
+    AppSettings,
+    KnownWholeRuns,
+    Now,
+    PlainReadSession,
+    RunId,
+    Text,
+    read_ids,
+)
 from noisescale_server.api.recommendation.schemas import (
     RecommendationAnswer,
     RunRecommendationQuery,
@@ -34,7 +42,7 @@ MOST_AT_ONCE = 20
 
 @router.get("/runs/recommendations")
 async def get_recommendations(
-    query: Annotated[SeveralRecommendationsQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
+    query: Annotated[SeveralRecommendationsQuery, Query()], session: PlainReadSession, whole_runs: KnownWholeRuns
 ) -> SeveralRecommendations:
     """The recommendations of several runs at one preference, for a list of them; ids without a run are left out."""
     found = await run_advice.advise_several(session, whole_runs, read_ids(query.ids, MOST_AT_ONCE), query.question())
@@ -47,7 +55,7 @@ async def get_recommendations(
 async def get_recommendation(
     run_id: RunId,
     query: Annotated[RunRecommendationQuery, Query()],
-    session: ReadSession,
+    session: PlainReadSession,
     whole_runs: KnownWholeRuns,
     settings: AppSettings,
     now: Now,

@@ -1,6 +1,7 @@
 """/api/v1/runs: create, list, read, change, delete."""
 
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Annotated
 from uuid import UUID, uuid4
 
@@ -21,6 +22,7 @@ from noisescale_server.api.platform.deps import (
     AppSettings,
     KnownWholeRuns,
     Now,
+    PlainReadSession,
     ReadSession,
     RunId,
     Session,
@@ -160,8 +162,9 @@ def decision_answer(decision: advice.Decision) -> RowDecision:
     )
 
 
+@lru_cache(maxsize=256)
 def kappa_answer(kappa: Kappa, level: float) -> RunKappa:
-    """What is known of κ, with its interval."""
+    """What is known of κ, with its interval; the runs of a page share most of them."""
     low, high = kappa.interval(level)
     return RunKappa(value=kappa.value, low=low, high=high, level=level, measurements=kappa.measurements)
 
@@ -248,7 +251,7 @@ async def get_run_status(
 
 @router.get("/{run_id}")
 async def get_run(
-    run_id: RunId, session: ReadSession, whole_runs: KnownWholeRuns, settings: AppSettings, now: Now
+    run_id: RunId, session: PlainReadSession, whole_runs: KnownWholeRuns, settings: AppSettings, now: Now
 ) -> RunAnswer:
     """One run."""
     return run_answer(await runs.get(session, whole_runs, run_id, now=now, patience=patience(settings)))

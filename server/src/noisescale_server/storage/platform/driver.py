@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import asyncpg.protocol.protocol as asyncpg_codecs
 from asyncpg import Connection, Record
 from asyncpg.exceptions import InterfaceError as DriverInterfaceError
 from asyncpg.exceptions import InternalClientError as DriverConfused
@@ -10,6 +11,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncSession
+
+ARRAYS = (list, tuple, range, set, frozenset)
+"""What a parameter that is an array may be."""
+
+# The driver asks an abstract base class of each element whether it is an array itself, in Python: a quarter of all that
+# a server does with a batch of 1,000 rows.
+vars(asyncpg_codecs)["IterableABC"] = ARRAYS
 
 
 async def fetch(session: AsyncSession, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, case, delete, func, literal, select, text, update
+from sqlalchemy import ColumnElement, Select, bindparam, case, delete, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -93,10 +93,8 @@ class RunGroups:
 
 async def get_row(session: AsyncSession, run_id: UUID, *, is_locked: bool = False) -> RunRow | None:
     """The run with its names, or None; locked until the transaction ends when asked for."""
-    query = _rows().where(Run.id == run_id)
-    if is_locked:
-        query = query.with_for_update(of=Run)
-    found = (await session.execute(query)).one_or_none()
+    query = _ONE_ROW.with_for_update(of=Run) if is_locked else _ONE_ROW
+    found = (await session.execute(query, {"run_id": run_id})).one_or_none()
     return RunRow(*found) if found else None
 
 
@@ -286,3 +284,7 @@ def _rows() -> Select[Run, str, str]:
         .join(Project, Project.id == Run.project_id)
         .join(Task, Task.id == Run.task_id)
     )
+
+
+# built once: that takes as long as to ask it
+_ONE_ROW = _rows().where(Run.id == bindparam("run_id"))
