@@ -5,7 +5,7 @@ Needs no S_min: the plan says how many steps the target takes at the present bat
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_core.errors import DomainError
@@ -114,21 +114,18 @@ def had_we_used(pieces: Sequence[LoggedPiece], *, batch: float) -> Counterfactua
         DomainError: If there are no pieces or the batch is not positive.
     """
     require_positive("a batch holds at least one example", batch=batch)
-    # each term is monotone in its φ, rising where B' < B: its ends are those of the interval
-    steps = _sum(
-        pieces, lambda piece, phi: piece.num_steps * (piece.batch / batch) * (batch + phi) / (piece.batch + phi)
-    )
-    return Counterfactual(batch, steps, ErrorRange(batch * steps.value, batch * steps.low, batch * steps.high))
-
-
-def _sum(pieces: Sequence[LoggedPiece], term: Callable[[LoggedPiece, float], float]) -> ErrorRange:
     require_any("pieces", len(pieces), _PIECES)
-    ends = [sorted((term(piece, piece.least), term(piece, piece.most))) for piece in pieces]
-    return ErrorRange(
-        value=math.fsum(term(piece, piece.noise_scale) for piece in pieces),
-        low=math.fsum(low for low, _ in ends),
-        high=math.fsum(high for _, high in ends),
-    )
+    values, lows, highs = [], [], []
+    for piece in pieces:
+        size, least, most = piece.batch, piece.least, piece.most
+        steps = piece.num_steps * (size / batch)
+        values.append(steps * (batch + piece.noise_scale) / (size + piece.noise_scale))
+        # each term is monotone in its φ, rising where B' < B: its ends are those of the interval
+        ends = steps * (batch + least) / (size + least), steps * (batch + most) / (size + most)
+        lows.append(min(ends))
+        highs.append(max(ends))
+    found = ErrorRange(math.fsum(values), math.fsum(lows), math.fsum(highs))
+    return Counterfactual(batch, found, ErrorRange(batch * found.value, batch * found.low, batch * found.high))
 
 
 @dataclass(frozen=True, slots=True)
