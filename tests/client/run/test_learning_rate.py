@@ -358,7 +358,7 @@ def test_rows_after_a_restart_name_the_new_start_and_hold_nothing_of_before():
 def test_it_says_what_the_updates_promised_and_which_share_of_that_came(monkeypatch):
     """Where steps take less than a millisecond looks are rare, and a share is known after more steps."""
     monkeypatch.setattr(LookPlan, "adapt", lambda *_: None)
-    found = Training(3e-4, planned_steps=None).steps(400).run.learning_rate()
+    found = Training(1e-4, planned_steps=None).steps(400).run.learning_rate()
 
     assert found.promised_fall_low < found.promised_fall < found.promised_fall_high
     assert 350 < found.num_promised_updates <= 400

@@ -241,8 +241,10 @@ def test_of_a_path_that_went_nowhere_or_is_beyond_all_numbers_nobody_knows_the_p
 def test_half_of_a_path_lies_between_the_moments_that_are_known():
     moments = [Path(float(n), 2.0 * n, 0.5 * n, 3.0 * n, 0.9) for n in (40, 46, 52, 60)]
 
-    assert at_half(moments, Path(100, 200.0, 50.0, 300.0, 0.9)) == pytest.approx((50, 100, 25, 150, 0.9, None))
-    assert at_half(moments[:2], Path(90, 180.0, 45.0, 270.0, 0.9)) == pytest.approx((45, 90, 22.5, 135, 0.9, None))
+    assert at_half(moments, Path(100, 200.0, 50.0, 300.0, 0.9)) == pytest.approx((50, 100, 25, 150, 0.9, None, None))
+    assert at_half(moments[:2], Path(90, 180.0, 45.0, 270.0, 0.9)) == pytest.approx(
+        (45, 90, 22.5, 135, 0.9, None, None)
+    )
 
 
 @pytest.mark.parametrize("num_updates", [30, 60, 200])
