@@ -38,11 +38,8 @@ BATCHES = (1 / 8, 1.0, 8.0)
 RATES = (1 / 4, 1 / 2, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
 SHARES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 
-WITH_PROMISE = {"SGD": (0.06, 0.12, 0.25, 0.5), "momentum": (0.25, 0.5), "Adam": (0.25, 0.5)}
+WITH_PROMISE = {"SGD": (0.06, 0.12, 0.25, 0.5), "Adam": (0.25, 0.5)}
 """Shares from which on what came of the promise told more than nothing, each design task by lines of the others."""
-
-BY_PROMISE_ALONE = frozenset({"momentum"})
-"""Families whose path ratio added nothing to the promise, by lines of the other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +105,11 @@ def line(some: Sequence[Point]) -> tuple[float, float, float]:
     return float(fitted[0]), float(fitted[1]), float(np.std(ratio - design @ fitted))
 
 
-def with_promise(some: Sequence[Point], *, has_ratio: bool) -> tuple[float, float, float, float]:
+def with_promise(some: Sequence[Point]) -> tuple[float, float, float, float]:
     """Y by q and the promise: constant, two coefficients, and the standard deviation that is left."""
     known = [one for one in some if one.promise is not None]
     octaves = np.array([one.octaves for one in known])
-    design = np.array([[1.0, one.ratio if has_ratio else 0.0, one.promise] for one in known])
+    design = np.array([[1.0, one.ratio, one.promise] for one in known])
     fitted = np.linalg.lstsq(design, octaves, rcond=None)[0]
     return (*map(float, fitted), float(np.std(octaves - design @ fitted)))
 
@@ -142,7 +139,7 @@ def main() -> None:
         "with_promise": {
             "what": "Where losses tell the share that has come of the fall that was promised: "
             "y = constant + of_ratio * q + of_promise * ln(share), with standard deviation sd.",
-            **{family: _with_promise(found, family) for family in families},
+            **{family: _with_promise(found, family) for family in families if family in WITH_PROMISE},
         },
     }
     text = json.dumps(content, indent=1) + "\n"
@@ -150,8 +147,7 @@ def main() -> None:
 
 
 def _with_promise(found: Sequence[Point], family: str) -> dict[str, list[float]]:
-    has_ratio = family not in BY_PROMISE_ALONE
-    rows = [with_promise(_some(found, family, share), has_ratio=has_ratio) for share in WITH_PROMISE[family]]
+    rows = [with_promise(_some(found, family, share)) for share in WITH_PROMISE[family]]
     names = ("constant", "of_ratio", "of_promise", "sd")
     return {"progress": list(WITH_PROMISE[family]), **_columns(names, rows)}
 
