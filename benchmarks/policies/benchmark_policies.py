@@ -23,7 +23,7 @@ from noisescale_lab.reproduce.advice.replay import replay
 from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, OURS, POLICIES, all_starts
 from noisescale_lab.reproduce.advice.run import Outcome, Start
 from noisescale_lab.reproduce.advice.scores import Score, scores
-from noisescale_lab.reproduce.advice.sweep import complete
+from noisescale_lab.reproduce.advice.sweep import complete, read
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, DESIGN, EVERY, HELD_OUT, LONG, PRICES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -78,12 +78,15 @@ REPLAYED_BY = (
 FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
 FEW_OF_LONG = ("keep", "B = r (control)", "ours", "ours without rate changes", "first version without branches")
 FRESH, FRESH_OF_LONG = (530, 531, 532), (530,)
+SWEPT = tuple(name for name in LONG if name in read(REFERENCES))
+"""Long tasks with a reference; the sweep of another one takes an hour (`--sweep`)."""
+
 OURS_AGAIN = (
     Part("held-out", advised(tuple(HELD_OUT)), FRESH, policies=tuple(name for name in FEW if name in AT_CONSTANT_RATE)),
     Part("held-out", advised(tuple(HELD_OUT)), FRESH, decays=True, policies=FEW),
     Part("held-out", advised(tuple(HELD_OUT)), FRESH[:1], small_batches=4, policies=FEW_OF_LONG),
-    Part("long", tuple(LONG), FRESH_OF_LONG, policies=FEW_OF_LONG),
-    Part("long", tuple(LONG), FRESH_OF_LONG, decays=True, policies=(*FEW_OF_LONG, "keep, extend")),
+    Part("long", SWEPT, FRESH_OF_LONG, policies=FEW_OF_LONG),
+    Part("long", SWEPT, FRESH_OF_LONG, decays=True, policies=(*FEW_OF_LONG, "keep, extend")),
 )
 QUICK = Part("smoke", ("digits_softmax",), (20,), policies=("keep",))
 
@@ -173,8 +176,14 @@ def main() -> None:
     """Replay, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ours", action="store_true", help="ours and what it is compared with, at one price")
+    parser.add_argument(
+        "--sweep", action="store_true", help="sweep long tasks first that have no reference yet, and end"
+    )
     asked = parser.parse_args()
     torch.set_num_threads(1)
+    if asked.sweep:
+        complete(REFERENCES, tuple(LONG))
+        return
     tables = []
     for part in (QUICK,) if IS_SMOKE else OURS_AGAIN if asked.ours else PARTS:
         found = scores({name: outcomes_of(part, name) for name in part.tasks})
