@@ -197,6 +197,7 @@ MEASURED = MappingProxyType(
         "per_example": Measured("benchmark_per_example.py"),
         "priors": Measured("benchmark_priors.py", alone=(f"{SERVER}/data/language_model_batch_sizes.json",)),
         "policies": Measured("policies/benchmark_policies.py", alone=("benchmarks/policies/references.csv",)),
+        "policies_ours": Measured("policies/benchmark_policies.py", alone=("benchmarks/policies/references.csv",)),
         "policies_recommendations": Measured(
             "policies/benchmark_recommendations.py", alone=("benchmarks/policies/references.csv",)
         ),

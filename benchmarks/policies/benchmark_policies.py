@@ -140,11 +140,19 @@ def outcomes_of(part: Part, name: str) -> list[Outcome]:
     return found
 
 
+def noise_from(part: Part) -> str:
+    """What the noise of a table's runs is told from."""
+    if part.small_batches is not None:
+        return f"{part.small_batches} small batches"
+    counts = {EVERY[name]().small_batches for name in part.tasks}
+    return " or ".join("examples" if one is None else f"{one} small batches" for one in sorted(counts, key=str)[::-1])
+
+
 def show(part: Part, found: Sequence[Score]) -> None:
     """A table of median / p90 by kind of start."""
     schedule = "decaying rate" if part.decays else "constant rate"
-    noise = "" if part.small_batches is None else f", noise from {part.small_batches} small batches"
-    print(f"\n{part.split} tasks, {schedule}, r = {part.price_factor:g} B_crit{noise}; regret in %, median / p90")
+    noise = noise_from(part)
+    print(f"\n{part.split} tasks, {schedule}, r = {part.price_factor:g} B_crit, noise from {noise}; median / p90 in %")
     for policy in dict.fromkeys(score.policy for score in found):
         of_policy = {score.kind: score for score in found if score.policy == policy}
         cells = "  ".join(f"{score.median:4.0f} /{score.p90:4.0f}" for score in of_policy.values())
@@ -162,7 +170,7 @@ def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
             "split": part.split,
             "rate": "decaying" if part.decays else "constant",
             "price_over_b_crit": part.price_factor,
-            "noise_from": "examples" if part.small_batches is None else f"{part.small_batches} small batches",
+            "noise_from": noise_from(part),
             **asdict(score),
         }
         for part, found in tables

@@ -45,7 +45,7 @@ OURS = {
     "rate": "constant",
     "policy": "ours without restarts",
     "kind": "all",
-    "price_over_b_crit": "1",
+    "noise_from": "examples",
 }
 TRANSFORMER = {"target": "transformer, 400 steps", "estimator": "8 micro-batches"}
 MOVING = {"target": "moving transformer, 200 steps", "estimator": "8 micro-batches"}
@@ -58,7 +58,7 @@ MOVING = {"target": "moving transformer, 200 steps", "estimator": "8 micro-batch
         ("by (20) % after 12 steps of a moving one", "truth", MOVING, "rms_log_error", 100),
         ("about (85) %", "odds", {"figure": f"{HALF_WAY}, said"}, "value", 1),
         ("about 85 %, (88) % were right", "odds", {"figure": f"{HALF_WAY}, came true"}, "value", 1),
-        ("cost (0.53) × what they cost", "policies", OURS, "relative", 1),
+        ("cost (0.50) × what they cost", "policies_ours", OURS, "relative", 1),
         ("over (3,000) injected faults", "torture", {"figure": "faults"}, "value", 1),
         ("takes (1.04) × as long", "capture", {"figure": f"10 M transformer: {WATCHED}"}, "value", 1),
         ("one of 0.7 ms (1.4) ×", "capture", {"figure": f"digits MLP: {WATCHED}"}, "value", 1),
