@@ -83,7 +83,7 @@ def _regret_of_today() -> Iterator[str]:
         "examples and, one seed, from four small batches of a step; and two long runs of 1,300 tuned steps, a noisy "
         "quadratic with plain SGD and a denoiser of convolutions with momentum after a warm-up, one seed."
     )
-    yield "| tasks | rate | noise from | policy | regret, median / p90 | of runs that started right | relative | missed |"
+    yield "| tasks | rate | noise from | policy | regret, median / p90 | of right starts | relative | missed |"
     yield "|---|---|---|---|---|---|---|---|"
     rows = read("policies_ours")
     tables = dict.fromkeys((row["split"], row["rate"], row["noise_from"]) for row in rows)
