@@ -69,7 +69,7 @@ class Server:
         self.process.communicate()
 
     def exit_code_and_errors(self) -> tuple[int, str]:
-        errors = self.process.communicate(timeout=30)[1]
+        errors = self.process.communicate(timeout=90)[1]
         return self.process.returncode, errors
 
 
