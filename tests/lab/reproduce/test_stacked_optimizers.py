@@ -77,6 +77,15 @@ class TestThePromiseOfAnUpdate:
 
         assert torch.equal(states, before)
 
+    def test_a_coordinate_that_has_had_no_gradient_yet_promises_nothing(self):
+        """Adam has not divided by anything but ε there, and a single one would be all of the promise."""
+        parts, states, rate, done = self.drawn(ADAM)
+        states[:, :, 0] = 0
+
+        without = ADAM.promise(parts[..., 1:], states[..., 1:], rate, done)
+
+        torch.testing.assert_close(ADAM.promise(parts, states, rate, done), without)
+
     def test_adams_first_updates_promise_nothing_that_is_known(self):
         parts, states, rate, _ = self.drawn(ADAM)
 

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.promise import LARGEST_ERROR
 from noisescale_core.theory.learning_rate import RuleFamily, family_of
 
 LEAST, MOST = 0.03, 1.2
 """Shares beyond which nothing more is told."""
-
-LARGEST_ERROR = 0.35
-"""Standard error of the fall, over the promise, above which nothing is said."""
 
 LEAST_SHARE = 0.05
 """Of an update's square that stays at any batch: the means of the two terms of few steps may take more away."""

@@ -94,6 +94,8 @@ class Optimizer:
             divisor = (states[1] / (1 - torch.exp(made * math.log(self.beta2)))).sqrt_().add_(self.epsilon)
             weight = learning_rate * (1 - self.beta1) / (1 - torch.exp((num_updates + 1) * math.log(self.beta1)))
             weight = torch.where(num_updates < ENOUGH_UPDATES, torch.nan, weight) / divisor
+            # a coordinate that has had no gradient yet would be divided by ε alone; the SDK leaves it out, too
+            weight = torch.where(states[1] > 0, weight, 0.0 * weight)
         big = (weight * mean.square()).sum(1)
         small = (weight[:, None] * parts.square()).sum((1, 2)) / count
         fresh = (count * big - small) / (count - 1)
