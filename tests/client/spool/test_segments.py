@@ -232,14 +232,14 @@ class TestSegments:
     def test_a_file_takes_frames_up_to_its_size(self, make):
         segments = make(2, segment_bytes=3 * FRAME_BYTES)
 
-        assert not segments.needs_new(FRAME_BYTES)
-        assert segments.needs_new(FRAME_BYTES + 1)
-        assert not segments.needs_new(0)
+        assert segments.with_room(FRAME_BYTES) is not None
+        assert segments.with_room(FRAME_BYTES + 1) is None
+        assert segments.with_room(0) is not None
         segments.seal(3)
-        assert segments.needs_new(0)
+        assert segments.with_room(0) is None
 
     def test_an_empty_file_takes_any_frame(self, make):
-        assert not make(0, segment_bytes=10).needs_new(10_000)
+        assert make(0, segment_bytes=10).with_room(10_000) is not None
 
     def test_files_are_numbered_and_each_but_the_newest_ends_with_a_seal(self, make, folder):
         segments = make(2, 1, 3, head=HEAD)

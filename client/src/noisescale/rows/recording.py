@@ -97,16 +97,18 @@ class RowSoFar:
 def row_of(update: Update) -> Measurement:
     """The row of one update, which most rows are: as by `RowSoFar`, without sums on the way."""
     (step, wall_time, lr, examples, _, _), num_small, small_size, batch_size, terms, _, loss, flags, path = update
-    sizes = step, 1, wall_time, examples, small_size, num_small, batch_size
     num_loss = 0 if loss is None else 1
-    new_of_path = NO_PATH if path is None else path
-    # as `Measurement(…)`, without naming each column on the way
+    bits = int(flags) if flags else 0
+    # as `Measurement(…)`, without naming each column on the way; numbers one by one, as a star makes a list first
     if terms is None:
-        known = (*sizes, *NO_MOMENTS, loss, num_loss, lr, int(flags), *new_of_path)
+        x = y = xx = yy = xy = None
     else:
         x, y = terms
-        known = (*sizes, x, y, x * x, y * y, x * y, loss, num_loss, lr, int(flags), *new_of_path)
-    return tuple.__new__(Measurement, known)
+        xx, yy, xy = x * x, y * y, x * y
+    known = (
+        step, 1, wall_time, examples, small_size, num_small, batch_size, x, y, xx, yy, xy, loss, num_loss, lr, bits,
+    )  # fmt: skip
+    return tuple.__new__(Measurement, known + (NO_PATH if path is None else path))
 
 
 class Recording:

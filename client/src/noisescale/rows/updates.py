@@ -187,7 +187,7 @@ def update_from_two_batches(
     big_batch_size: float,
     small_sq_norm: float,
     big_sq_norm: float,
-    num_small: int | None,
+    num_small: int,
     loss: float | None,
     layers: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> Update:
@@ -199,7 +199,7 @@ def update_from_two_batches(
         big_batch_size: Examples of the step.
         small_sq_norm: Of all parameters.
         big_sq_norm: Of all parameters.
-        num_small: Small batches in the step; None: as the sizes say.
+        num_small: Small batches in the step.
         loss: Of the step.
         layers: small_sq_norm and big_sq_norm of each layer.
 
@@ -210,11 +210,12 @@ def update_from_two_batches(
         raise _not_squares(small_sq_norm, big_sq_norm)
     if layers is None and 0 < small_batch_size < big_batch_size:
         trace_cov, grad_sq_norm = solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size)
-        if abs(trace_cov) < MAX_TERM and abs(grad_sq_norm) < MAX_TERM and (loss is None or abs(loss) < math.inf):
+        are_finite = -MAX_TERM < trace_cov < MAX_TERM and -MAX_TERM < grad_sq_norm < MAX_TERM
+        if are_finite and (loss is None or -math.inf < loss < math.inf):
             # as most steps are; the same as below, without a call for each question
             known = tuple.__new__(Terms, (trace_cov, grad_sq_norm))
-            num = round(big_batch_size / small_batch_size) if num_small is None else num_small
-            return tuple.__new__(Update, (logged, num, small_batch_size, big_batch_size, known, None, loss, 0, None))
+            fields = logged, num_small, small_batch_size, big_batch_size, known, None, loss, 0, None
+            return tuple.__new__(Update, fields)
     of_layers, are_finite = None, True
     if layers is not None:
         sizes, packed = (small_batch_size, big_batch_size), packed_columns(*layers)
@@ -222,7 +223,6 @@ def update_from_two_batches(
         if not _are_surely_finite(of_layers):
             _check_sq_norms(of_layers.first, of_layers.second)
             are_finite = small_batch_size == big_batch_size or _are_finite(of_layers)
-    num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
     flags, terms = 0, None
     if small_batch_size == big_batch_size:
         flags |= Flags.ONE_SMALL_BATCH
@@ -233,7 +233,7 @@ def update_from_two_batches(
             terms, flags = None, flags | Flags.NONFINITE_GRADIENT
     if terms is None:
         of_layers = None
-    return _update(logged, num_micro_batches, small_batch_size, big_batch_size, terms, of_layers, loss, flags)
+    return _update(logged, num_small, small_batch_size, big_batch_size, terms, of_layers, loss, flags)
 
 
 def _check_sq_norms(small_sq_norms: Sequence[float], big_sq_norms: Sequence[float]) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from noisescale.rows.updates import (
     ROUNDING,
@@ -135,6 +135,30 @@ def noise_by_level(terms: NestedTerms, levels: Sequence[str]) -> dict[str, float
     }
 
 
+class _Sizes(NamedTuple):
+    """The sizes of a step; nearly all steps are as the one before, and their sizes are not looked at again.
+
+    Attributes:
+        given_small: Examples of a small batch, as the script has them.
+        given_big: The same of the step.
+        small: Examples of a small batch, checked.
+        big: Of the step, checked.
+        num_small: Small batches in the step, as the sizes say.
+    """
+
+    given_small: float
+    given_big: float
+    small: float
+    big: float
+    num_small: int
+
+
+def _checked_sizes(small_batch_size: float, big_batch_size: float) -> _Sizes:
+    big = checked_size("big_batch_size", big_batch_size)
+    small = checked_size("small_batch_size", small_batch_size)
+    return _Sizes(small_batch_size, big_batch_size, small, big, round(big / small))
+
+
 class GivenLog:
     """Takes the norms, and hands the steps to the log.
 
@@ -157,6 +181,7 @@ class GivenLog:
         self._stream = stream
         self._show = show
         self._log_metrics = log_metrics
+        self._sizes = _Sizes(0.0, 0.0, 0.0, 0.0, 0)
 
     def log_norms(
         self,
@@ -177,14 +202,18 @@ class GivenLog:
         if layers is not None:
             self._log.name_groups(list(layers))
             columns = columns_of(layers)
-        log = self._log
-        big = checked_size("big_batch_size", big_batch_size)
-        small = checked_size("small_batch_size", small_batch_size)
+        sizes = self._sizes
+        if small_batch_size != sizes.given_small or big_batch_size != sizes.given_big:
+            self._sizes = sizes = _checked_sizes(small_batch_size, big_batch_size)
         # most numbers are plain ones, and a call to find that out takes a hundredth of this one
         big_number = big_sq_norm if type(big_sq_norm) is float else plain_number(big_sq_norm)
         known_loss = loss if loss is None or type(loss) is float else plain_number(loss)
-        logged = log.given(step, lr, log.steps.count(big))
-        update = update_from_two_batches(logged, small, big, small_sq_norm, big_number, num_small, known_loss, columns)
+        log = self._log
+        logged = log.given(step, lr, sizes.big)
+        num = sizes.num_small if num_small is None else num_small
+        update = update_from_two_batches(
+            logged, sizes.small, sizes.big, small_sq_norm, big_number, num, known_loss, columns
+        )
         log.add(update)
         self._show(logged.step)
 
@@ -201,7 +230,7 @@ class GivenLog:
         """Record a step of nested groups; see `Run.log_nested_norms`."""
         terms, known = nested_terms(sum_sq_norms, big_sq_norm, sizes)
         self._begin("nested_groups")
-        logged = self._log.given(step, lr).counted(self._log.steps.count(known.num_units))
+        logged = self._log.given(step, lr, known.num_units)
         plain_loss = None if loss is None else plain_number(loss)
         update = update_from_nested(logged, terms, known, big_sq_norm, plain_loss)
         self._log.add(update)

@@ -126,6 +126,19 @@ class StepCounter:
         self.next_step = number + 1
         return number
 
+    def take(self, step: int | None, num_examples: float | None) -> tuple[int, int | None]:
+        """The number of a step and the cumulative examples with it; None where those of the step are not known.
+
+        Raises:
+            ConfigError: For a number that is none of a step.
+        """
+        number = self.next_step if step is None else checked_step(step)
+        self.next_step = number + 1
+        if num_examples is None:
+            return number, None
+        self._examples = examples = self._examples + num_examples
+        return number, round(examples)
+
     def number_watched(self, step: int | None, num_steps: int) -> int:
         """The number of a watched step; a given one shifts all that follow.
 

@@ -121,11 +121,18 @@ class StepLog:
         if group_names != self._recording.group_names:
             self.change_groups(group_names)
 
-    def given(self, step: int | None, lr: float | None, examples: int | None = None) -> LoggedStep:
-        """A step that is logged now by numbers of the script, which measures it itself or not at all."""
+    def given(self, step: int | None, lr: float | None, num_examples: float | None) -> LoggedStep:
+        """A step that is logged now by numbers of the script, which measures it itself or not at all.
+
+        Args:
+            step: Its number; None: the next.
+            lr: Learning rate.
+            num_examples: In it; None where unknown.
+        """
         rate = lr if lr is None or type(lr) is float else float(lr)
+        number, examples = self.steps.take(step, num_examples)
         # as `LoggedStep(…)`, in a third of its time
-        return tuple.__new__(LoggedStep, (self.steps.number(step), self._now(), rate, examples, 0, True))
+        return tuple.__new__(LoggedStep, (number, self._now(), rate, examples, 0, True))
 
     def forget(self) -> None:
         """Another model is trained from here on: nothing of the one before is true of it."""
@@ -238,9 +245,7 @@ class StepLog:
     ) -> None:
         """Log a step before anything is watched."""
         size = None if batch_size is None else checked_size("batch_size", batch_size)
-        logged = self.given(step, lr)
-        if size is not None:
-            logged = logged.counted(self.steps.count(size))
+        logged = self.given(step, lr, size)
         self.add(update_without_norms(logged, size, None if loss is None else plain_number(loss)))
 
     def record(self, arrived: "Sequence[tuple[LoggedStep, StepNorms]]") -> None:

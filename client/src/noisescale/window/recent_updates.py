@@ -248,19 +248,19 @@ class Outlook:
     """Looks after 16 updates, 32, 64 and so on: what is foretold changes with the logarithm of what is known.
 
     Attributes:
-        next: Updates at the next look.
+        next: Updates at the next look; infinity after the last one.
     """
 
     def __init__(self, notices: Notices) -> None:
         self._notices = notices
-        self.next = MIN_UPDATES
-        self._has_said_resolved = False
+        self.next: float = MIN_UPDATES
 
     def look(self, num_updates: int, noise_scale: Callable[[], NoiseScale]) -> None:
         """Say where the run stands, if it is time to."""
-        if num_updates < self.next or self._has_said_resolved:
+        if num_updates < self.next:
             return
         self.next = 2 * num_updates
         now = noise_scale()
-        self._has_said_resolved = now.state == "resolved" and now.early is None  # what is early is said again
+        if now.state == "resolved" and now.early is None:  # what is early is said again
+            self.next = math.inf
         self._notices.say(f"noise scale after {num_updates} measured steps: {now}")

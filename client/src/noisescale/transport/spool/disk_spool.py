@@ -206,7 +206,7 @@ class DiskSpool:
 
     def _put(self, frame: bytes, seq: int, at_once: held_write.Write | None) -> None:
         # the few bytes of a loss, which has no number of its own, have room in any file that takes frames
-        newest = self._segments.taking(len(frame) if seq else 0)
+        newest = self._segments.with_room(len(frame) if seq else 0)
         if newest is None:
             self._next_segment()
             newest = self._segments.newest
@@ -323,7 +323,7 @@ class DiskSpool:
         try:
             self._next_segment()
             for frame in frames:
-                if self._segments.needs_new(len(frame)):
+                if self._segments.with_room(len(frame)) is None:
                     self._next_segment()
                 if seq_of(frame) > 1:
                     self._segments.newest.append(frame, seq_of(frame))

@@ -86,9 +86,23 @@ def encode(seq: int, record: Record) -> bytes:
     Raises:
         ValueError, TypeError, struct.error, OverflowError: For a record that no frame can hold.
     """
-    if isinstance(record, Measurement):
-        return _frame_of_row(seq, record)
-    return _frame(_KINDS[type(record)], seq, _payload(record))
+    if not isinstance(record, Measurement):
+        return _frame(_KINDS[type(record)], seq, _payload(record))
+    # as `_frame` gives it; with a header that is known but for its number it takes two thirds of the time
+    start, pack = _ROW
+    values: tuple[Any, ...] = record[:_NUM_WITHOUT_PATH]
+    if record.num_promised_updates:
+        start, pack = _ROW_WITH_PROMISE
+        values = record
+    elif record.num_path_updates:
+        start, pack = _ROW_WITH_PATH
+        values = record[:_NUM_WITH_PATH]
+    try:
+        payload = pack(*values)
+    except struct.error:  # most rows hold numbers only, and are not searched for others
+        known = record if record.examples is not None else record._replace(examples=-1)
+        payload = pack(*(math.nan if value is None else value for value in known[: len(values)]))
+    return _pack_header_and_crc(start, seq, _crc32(payload, _crc32(_pack_header(start, seq)))) + payload
 
 
 def encode_loss(lost: LostRange) -> bytes:
@@ -110,24 +124,6 @@ def decode_loss(frame: bytes) -> LostRange:
 def _frame(kind: int, seq: int, payload: bytes) -> bytes:
     header = _HEADER.pack(MAGIC, VERSION, kind, 0, len(payload), seq)
     return header + _CRC.pack(zlib.crc32(header + payload)) + payload
-
-
-def _frame_of_row(seq: int, row: Measurement) -> bytes:
-    """As `_frame` gives it; with a header that is known but for its number it takes two thirds of the time."""
-    start, pack = _ROW
-    values: tuple[Any, ...] = row[:_NUM_WITHOUT_PATH]
-    if row.num_promised_updates:
-        start, pack = _ROW_WITH_PROMISE
-        values = row
-    elif row.num_path_updates:
-        start, pack = _ROW_WITH_PATH
-        values = row[:_NUM_WITH_PATH]
-    try:
-        payload = pack(*values)
-    except struct.error:  # most rows hold numbers only, and are not searched for others
-        known = row if row.examples is not None else row._replace(examples=-1)
-        payload = pack(*(math.nan if value is None else value for value in known[: len(values)]))
-    return _pack_header_and_crc(start, seq, _crc32(payload, _crc32(_pack_header(start, seq)))) + payload
 
 
 def frames_in(data: bytes) -> Iterator[Found]:

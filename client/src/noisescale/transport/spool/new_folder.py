@@ -91,7 +91,7 @@ def _write(folder: StreamFolder, segments: Segments, frames: Sequence[bytes], lo
     """
     segments.start(folder, b"")
     for frame in frames:
-        if segments.needs_new(len(frame)):
+        if segments.with_room(len(frame)) is None:
             segments.start(folder, frames[0])
         segments.newest.append(frame, seq_of(frame))
     for lost in losses:

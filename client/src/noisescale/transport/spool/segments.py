@@ -56,15 +56,11 @@ class Segments:
         """All files, the oldest first."""
         return self._list
 
-    def taking(self, num_bytes: int) -> Segment | None:
+    def with_room(self, num_bytes: int) -> Segment | None:
         """The file that a frame of so many bytes goes into; None where that is a new one."""
         newest = self._list[-1]
-        is_full = newest.size > 0 and newest.size + num_bytes > self._segment_bytes
+        is_full = newest.size + num_bytes > self._segment_bytes and newest.size > 0
         return None if is_full or newest.is_sealed else newest
-
-    def needs_new(self, num_bytes: int) -> bool:
-        """Whether a frame of so many bytes goes into a new file."""
-        return self.taking(num_bytes) is None
 
     def start(self, folder: StreamFolder, head: bytes) -> None:
         """Begin a new file, with the run's own record where there is one.
