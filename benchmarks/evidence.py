@@ -279,8 +279,9 @@ def _gpu() -> Iterator[str]:
             f"| {float(row['ratio']):.3f} × [{float(row['ratio_low']):.3f}, {float(row['ratio_high']):.3f}] "
             f"| {'≤ 1.01 ×' if row['tokens'] == '2048' else '≤ 1.002 ×' if row['mode'] != 'per example' else ''} |"
         )
+    yield ""
     yield paragraph(
-        "\nThe kernels reach what was asked of them; whole steps do not. Eager steps of 2,048 tokens wait for the host "
+        "The kernels reach what was asked of them; whole steps do not. Eager steps of 2,048 tokens wait for the host "
         "there, so that each microsecond of ours in Python counts: rows of d420b4bc are from before gradients waited "
         "for their sum up to a quarter of a model, rows of 24fad096 from after. With 16,384 tokens the host is ahead. "
         "`overhead=` bounds what measuring takes, whatever the model. A language model of 136 M parameters was "
