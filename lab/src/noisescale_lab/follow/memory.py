@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from noisescale_core.advice.decision import SURE
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -44,7 +42,7 @@ class Settings:
     may_undo: bool = True
     may_extend: bool = False
     most_without_undo: float = math.sqrt(2)
-    sure: float = SURE
+    sure: float = 0.9
     largest_growth: float = 4.0
     largest_shrink: float = 8.0
     least_octaves: float = 0.6

@@ -4,7 +4,7 @@ One policy, measured against others on real tasks in `docs/policies.md`. Its par
 
 1. *Guard.* A run that is no longer finite, or whose loss stands above where it began, starts again at a lower rate; so
    does one whose loss has not fallen where the path says that its rate is too high.
-2. *Batch.* It goes to the batch of least expected cost where that is cheaper with odds of 8 in 10
+2. *Batch.* It goes to the batch of least expected cost where that is cheaper with odds of 9 in 10
    (`theory/expected_cost.py`), by a factor of 4 up or 8 down at once. The rate follows by the optimizer's rule when the
    batch shrinks, and by no more than the square root of the batch when it grows; for Adam by the fourth root of the
    gain. It is computed from the last rate that was judged, as a rule that is applied to its own results ratchets.
