@@ -388,3 +388,17 @@ def test_rows_after_a_restart_hold_no_promise_of_before():
     since = [row for row in training.kept.rows() if row.step > log.start]
     assert sum(row.num_promised_updates for row in since) == log.promise.total.num_updates > 10
     assert sum(row.sum_promised_fall or 0.0 for row in since) == pytest.approx(log.promise.total.total)
+
+
+@pytest.mark.parametrize(("lr", "is_off"), [(1e-3, False), (0.15, True)])
+def test_a_rate_that_goes_with_another_batch_says_that_it_starts_from_one_that_is_off(lr, is_off):
+    training = Training(lr).steps(110)
+    training.run._advisor._server = asks(RepeatingServer(is_away=True))
+
+    found = training.run.recommendation(examples_per_step=1000)
+
+    said = [caution.text for caution in found.warnings if caution.code == "learning_rate_off"]
+    assert found.learning_rate.current == lr
+    assert bool(said) == is_off
+    assert all("looks too high, more than 99 % sure" in text for text in said)
+    assert str(found).count("set the rate") == is_off

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
 from noisescale_dashboard.answers.series import RateVerdict
@@ -30,6 +32,9 @@ async def test_a_rate_that_is_too_low_is_drawn_and_said_in_the_card_and_in_the_r
     assert "too low" in row
     assert "99 % sure." in row
     assert "to first order, 87 % (80 – 94 %) came." in row.replace("\u2060", "")
+    seen_at_once = json.dumps(changed["run-advice-rate-now"]["children"], ensure_ascii=False).replace("\u00a0", " ")
+    assert "too low" in seen_at_once
+    assert " · best about 0.4" in seen_at_once
 
 
 async def test_where_nothing_can_be_said_the_card_says_why_and_the_recommendation_has_no_row(
@@ -39,7 +44,7 @@ async def test_where_nothing_can_be_said_the_card_says_why_and_the_recommendatio
 
     assert changed["run-rate-sentence"]["children"] == "No verdict on the learning rate."
     assert "not measured" in changed["run-rate-card-footer"]["children"]
-    assert changed["run-advice-rate"]["children"] == []
+    assert changed["run-advice-rate"]["children"] == changed["run-advice-rate-now"]["children"] == []
 
 
 async def test_a_run_that_is_not_there_is_said_in_the_card(callbacks: Callbacks) -> None:
@@ -54,6 +59,14 @@ def test_a_verdict_without_a_known_rate_says_the_factor_alone() -> None:
     assert run_rate.sentence(found) == (
         "Learning rate: too high: the best rate is 0.25 × the present one (0.100 – 0.600)."
     )
+
+
+@pytest.mark.parametrize("verdict", ["about_right", "perhaps_too_low", "unclear"])
+def test_a_rate_that_is_not_surely_off_is_not_said_beside_the_answer(verdict: str) -> None:
+    found = RateVerdict("", "", verdict, factor=1.2, factor_low=0.8, factor_high=1.9, learning_rate=0.1)
+
+    assert run_rate.at_a_glance(found) == []
+    assert run_rate.row(found)
 
 
 def test_a_share_of_the_promise_that_is_not_known_has_no_row() -> None:

@@ -1,6 +1,6 @@
 """Answers `run.recommendation()` and `run.learning_rate()`: the server first, the job's own measurements without it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
@@ -16,10 +16,11 @@ from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
 from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict
 from noisescale_core.advice.parts.flags import reason_without_estimate
 from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
-from noisescale_core.advice.parts.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.parts.parts import Caution, RunSoFar, SpentPoint
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.advice.trainer_flags import Trainer, as_flags
+from noisescale_core.advice.words import of_the_rate
 from noisescale_core.errors import ConfigError, DomainError
 from noisescale_core.estimators.uncertainty import Reason, State
 
@@ -205,13 +206,15 @@ class Advisor:
             return Recommendation(reason=DISABLED, next_step="Say mode='online', or leave NOISESCALE_MODE out.")
         asked = NoAnswer(NOT_ASKED) if is_of_job else self._ask(recorder, question)
         if isinstance(asked, Recommendation):
-            return replace(_with_delay(asked, recorder.newest_step), course=course_of(recorder.measured()))
+            found = replace(_with_delay(asked, recorder.newest_step), course=course_of(recorder.measured()))
+            return beside_the_rate(found, lambda: self.learning_rate(recorder, recorder.learning_rate()))
         if asked.is_refusal:
             return refused(asked.why)
         try:
-            return recommend_in_job(recorder.measured(), question, run_id=recorder.run_id, note=asked.why)
+            found = recommend_in_job(recorder.measured(), question, run_id=recorder.run_id, note=asked.why)
         except DomainError as error:
             return refused(str(error))
+        return beside_the_rate(found, recorder.learning_rate)
 
     def learning_rate(self, recorder: Recorder, own: RateVerdict) -> RateVerdict:
         """The server's verdict where it reads this path against runs of one's own and holds most of it, else the job's.
@@ -249,6 +252,23 @@ class Advisor:
         if self._config.mode != "online":
             return NoAnswer(f"mode {self._config.mode!r} asks no server")
         return self._server.of_run(recorder.run_id, question)
+
+
+def beside_the_rate(found: Recommendation, said: Callable[[], RateVerdict]) -> Recommendation:
+    """The answer, with a caution where its learning rate starts from one that is too low or too high.
+
+    Args:
+        found: The answer.
+        said: Gives the verdict on the present rate.
+    """
+    if found.learning_rate is None:
+        return found
+    now = said()
+    factor, low, high = now.factor, now.factor_low, now.factor_high
+    if now.verdict not in ("too_low", "too_high") or factor is None or low is None or high is None:
+        return found
+    text = of_the_rate.beside_the_batch(now.verdict.replace("_", " "), factor, low, high, now.probability)
+    return replace(found, warnings=(*found.warnings, Caution("learning_rate_off", text)))
 
 
 def refused(why: str) -> Recommendation:

@@ -20,6 +20,7 @@ CHANGED = (
     Output(f"{CARD}-subtitle", "children"),
     Output(f"{CARD}-footer", "children"),
     Output("run-rate-sentence", "children"),
+    Output("run-advice-rate-now", "children"),
     Output("run-advice-rate", "children"),
 )
 
@@ -36,8 +37,13 @@ def rate_card() -> html.Section:
     )
 
 
+def place_at_a_glance() -> html.Div:
+    """Where the recommendation warns that the rate is off, beside the one that goes with its batch."""
+    return html.Div(id="run-advice-rate-now")
+
+
 def row_place() -> html.Div:
-    """Where the recommendation says it."""
+    """Where the recommendation says it in full."""
     return html.Div(id="run-advice-rate")
 
 
@@ -51,9 +57,9 @@ def register(app: Dash, api: ApiClient) -> None:
         try:
             found = await api.learning_rate(visitor_headers(ctx.headers), run_id)
         except ApiProblem as problem:
-            return no_update, f"not loaded: {problem.title}", no_update, no_update, no_update
+            return no_update, f"not loaded: {problem.title}", no_update, no_update, no_update, no_update
         figure = await asyncio.to_thread(learning_rate_over_training.learning_rate_over_training, found, narrow=narrow)
-        return figure, subtitle(found), unbroken(found.reason), sentence(found), row(found)
+        return figure, subtitle(found), unbroken(found.reason), sentence(found), at_a_glance(found), row(found)
 
 
 def subtitle(found: RateVerdict) -> str:
@@ -65,6 +71,16 @@ def subtitle(found: RateVerdict) -> str:
 def sentence(found: RateVerdict) -> str:
     """The figure in words."""
     return f"{found.headline}." if found.factor is None else f"{found.headline}: {_best(found)}."
+
+
+def at_a_glance(found: RateVerdict) -> list[Child]:
+    """That the rate is too low or too high, in a line; nothing else has to be seen at once."""
+    if found.verdict not in ("too_low", "too_high") or found.learning_rate is None or found.factor is None:
+        return []
+    best = rate(float(f"{found.learning_rate * found.factor:.2g}"))
+    said: list[Child] = [html.B(found.verdict.replace("_", " ")), f" · best about {best}"]
+    cells = html.Tr([html.Th("Learning rate now", scope="row"), html.Td(html.Span(said, className="num"))])
+    return [html.Table(html.Tbody(cells), className="tb glance")]
 
 
 def row(found: RateVerdict) -> list[Child]:

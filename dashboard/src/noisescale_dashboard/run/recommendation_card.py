@@ -97,6 +97,7 @@ def layout() -> html.Section:
                 figure_box("run-bullet", card_id=CARD, height=batch_bullet.HEIGHT), id=f"{CARD}-bullet", hidden=True
             ),
             html.Div(id=f"{CARD}-rows"),
+            run_rate.place_at_a_glance(),
             recommendation_schedule.copy_button(),
             _details(),
         ],

@@ -77,6 +77,24 @@ def before_the_batch(rate: "RateOff") -> str:
     return f"{off}. {why} less likely than its odds say."
 
 
+def beside_the_batch(word: str, factor: float, low: float, high: float, odds: float | None) -> str:
+    """That a rate which goes with another batch starts from one that is off.
+
+    Args:
+        word: "too low" or "too high".
+        factor: Best rate over the present one.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+        odds: That the best rate lies on that side.
+    """
+    sure = "" if odds is None else f", {chance(odds)} sure"
+    best = f"{ratio(factor)} [{number(low)}, {number(high)}] it"
+    return (
+        f"The present learning rate looks {word}{sure}: the best one is {best}. The rate above is the present one made "
+        "to fit the batch: set the rate first, or multiply the two."
+    )
+
+
 def not_known(optimizer: str | None) -> str:
     """Why an optimizer has no verdict.
 
