@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.models import CausalTransformer
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
 from noisescale.capture.per_example.norms import PerExampleNorms
@@ -54,44 +55,12 @@ def digits_job() -> Job:
     return Job("digits MLP", model, torch.rand(32, 64), torch.randint(10, (32,)), rounds=60, repeats=10)
 
 
-class Block(nn.Module):
-    """A block of a transformer, of linear layers: `nn.MultiheadAttention` has no per-example norms."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
-        self.query_key_value, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.neurons = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, T, width] → the same."""
-        heads = self.query_key_value(self.norms[0](x)).unflatten(-1, (3, 4, -1)).permute(2, 0, 3, 1, 4)
-        x = x + self.out(functional.scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).flatten(2))
-        return x + self.neurons(self.norms[1](x))
-
-
-class Transformer(nn.Module):
-    """A character transformer of 3.2 M parameters, embedding and head tied."""
-
-    def __init__(self, width: int = 256, vocabulary: int = 96) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, width)
-        self.blocks = nn.Sequential(*(Block(width) for _ in range(4)))
-        self.last = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocabulary, bias=False)
-        self.head.weight = self.embedding.weight
-
-    def forward(self, characters: Tensor) -> Tensor:
-        """Character codes [B, T] → logits [B * T, vocabulary]."""
-        return self.head(self.last(self.blocks(self.embedding(characters)))).flatten(0, 1)
-
-
 def transformer_job(length: int) -> Job:
     """256 characters in sequences of this length."""
     shape = (256 // length, length)
     return Job(
         f"3.2 M transformer, {shape[0]} x {length}",
-        Transformer(),
+        CausalTransformer(256),
         torch.randint(96, shape),
         torch.randint(96, (256,)),
         rounds=8,
