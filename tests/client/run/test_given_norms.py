@@ -1,11 +1,14 @@
 """Norms that the script measured itself: per layer, and of groups inside groups."""
 
+import math
 import time
 
 import pytest
 import torch
 
 from client_runs import make_kept_run, terms_of, terms_of_means
+from noisescale.track.recorder import Recorder
+from noisescale.track.step_log import StepLog
 from noisescale_core.errors import EstimationError
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.nested_groups import NestedSizes, from_nested_groups, sizes_of
@@ -223,3 +226,64 @@ def test_whoever_looks_sees_every_step_so_far(num_steps):
     assert sum(look.num_updates for look in standing.looks) == num_steps
     assert standing.losses.total == sum(range(num_steps))
     assert run._main._log.history.learning_rate == 0.1 * num_steps
+
+
+STEPS = [
+    *({"loss": 1 / (step + 1)} for step in range(40)),
+    {},
+    {"loss": math.nan},
+    {"loss": math.inf},
+    {"loss": 0.5, "lr": 3},
+    {"loss": 0.5, "num_small": 4},
+    {"loss": 0.5, "big_sq_norm": 2.5},
+    {"loss": 0.5, "big_sq_norm": 1e90},
+    {"loss": 0.5, "big_sq_norm": math.nan},
+    {"loss": 0.5, "big_batch_size": 8},
+    {"loss": 0.5, "big_batch_size": 16},
+    {"loss": 0.5, "big_batch_size": 16},
+    {"loss": 0.5, "step": 7},
+    {"loss": 0.5, "step": 70},
+    {"loss": 0.5, "layers": {"a": (3.0, 1.0)}},
+    *({"loss": 0.4} for _ in range(120)),
+]
+"""Plain steps, and among them all that is out of the ordinary."""
+
+
+def logged(monkeypatch, *, is_plain):
+    """All that is known of a run of these steps, whose clock stands still."""
+    if not is_plain:
+        monkeypatch.setattr(StepLog, "add_plain", lambda *_: None)
+    monkeypatch.setattr(Recorder, "now", lambda _: 1e9)
+    run, kept = make_kept_run(planned_steps=400)
+    usual = {"small_batch_size": 8, "big_batch_size": 64, "small_sq_norm": 3.0, "big_sq_norm": 1.0, "lr": 0.1}
+    log = run._main._log
+    along = []
+    for given in STEPS:
+        run.log_norms(**usual | given)
+        along.append((log.newest_flags, log.num_estimates, log.batch_in_use, log.finite.divergence))
+    measured = run._main.measured()
+    told = run.noise_scale(), run._main.standing(), log.finite.estimated_step, measured.history.flags
+    run.finish()
+    return [*kept.records], along, told
+
+
+def test_plain_steps_take_a_shorter_way_to_the_same_records_and_the_same_answers(monkeypatch):
+    with monkeypatch.context() as patch:
+        short = logged(patch, is_plain=True)
+    with monkeypatch.context() as patch:
+        long = logged(patch, is_plain=False)
+
+    assert repr(short[0]) == repr(long[0])  # of which some hold NaN
+    assert short[1] == long[1]
+    assert repr(short[2]) == repr(long[2])
+
+
+def test_most_steps_are_plain(monkeypatch):
+    run, _ = make_kept_run()
+    looked_at, add = [], StepLog.add
+    monkeypatch.setattr(StepLog, "add", lambda log, update: looked_at.append(update) or add(log, update))
+
+    for _ in range(10):
+        run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=3.0, big_sq_norm=1.0, loss=0.5, lr=0.1)
+
+    assert len(looked_at) == 1  # the first one, whose size is new

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from noisescale.rows.row_parts import LayerSums, PathPart
-from noisescale.rows.updates import Update
+from noisescale.rows.updates import LoggedStep, Update
 from noisescale.transport.wire import GroupRecord, Measurement
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.noise_scale import Terms
@@ -111,6 +111,31 @@ def row_of(update: Update) -> Measurement:
     return tuple.__new__(Measurement, known + (NO_PATH if path is None else path))
 
 
+def plain_row(
+    step: int,
+    wall_time: float,
+    lr: float | None,
+    examples: int | None,
+    sizes: tuple[float, float, int],
+    terms: tuple[float, float],
+    loss: float | None,
+) -> Measurement:
+    """The row of one update without flags and news of the path; sizes and terms as `StepLog.add_plain` takes them."""
+    (small, big, num_small), (x, y) = sizes, terms
+    num_loss = 0 if loss is None else 1
+    known = step, 1, wall_time, examples, small, num_small, big, x, y, x * x, y * y, x * y, loss, num_loss, lr, 0
+    return tuple.__new__(Measurement, known + NO_PATH)
+
+
+def update_of(row: Measurement) -> Update:
+    """The update of a plain row."""
+    logged = LoggedStep(row.step, row.wall_time, row.lr, row.examples)
+    assert row.sum_trace_cov is not None
+    assert row.sum_grad_sq_norm is not None
+    terms = Terms(row.sum_trace_cov, row.sum_grad_sq_norm)
+    return Update(logged, row.num_micro_batches, row.micro_batch_size, row.global_batch, terms, None, row.sum_loss, 0)
+
+
 class Recording:
     """Rows every `log_every` updates, layer records every `group_seconds` and 10 updates.
 
@@ -123,6 +148,7 @@ class Recording:
 
     Attributes:
         group_names: Layers of the updates.
+        hands_out_each: Each update is a row, and that is all.
     """
 
     def __init__(
@@ -142,6 +168,8 @@ class Recording:
         self._last_unmeasured: tuple[int, float | None] | None = None
         self._row = RowSoFar()
         self._start_groups(start_time)
+        # rows of several steps are asked for, or begin with one that was not measured
+        self.hands_out_each = log_every == 1 and not self.group_names
 
     def _start_groups(self, wall_time: float) -> None:
         self._groups = LayerSums(len(self.group_names)) if self.group_names else None
@@ -170,6 +198,7 @@ class Recording:
     def add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
         """Add a step in which nothing was measured: it goes into the row of the next one that was."""
         self._last_unmeasured = step, lr
+        self.hands_out_each = False
         self._row.add_unmeasured(loss)
 
     def flush(self, wall_time: float) -> None:

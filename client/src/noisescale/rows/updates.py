@@ -208,14 +208,6 @@ def update_from_two_batches(
     """
     if small_sq_norm < 0 or big_sq_norm < 0:
         raise _not_squares(small_sq_norm, big_sq_norm)
-    if layers is None and 0 < small_batch_size < big_batch_size:
-        trace_cov, grad_sq_norm = solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size)
-        are_finite = -MAX_TERM < trace_cov < MAX_TERM and -MAX_TERM < grad_sq_norm < MAX_TERM
-        if are_finite and (loss is None or -math.inf < loss < math.inf):
-            # as most steps are; the same as below, without a call for each question
-            known = tuple.__new__(Terms, (trace_cov, grad_sq_norm))
-            fields = logged, num_small, small_batch_size, big_batch_size, known, None, loss, 0, None
-            return tuple.__new__(Update, fields)
     of_layers, are_finite = None, True
     if layers is not None:
         sizes, packed = (small_batch_size, big_batch_size), packed_columns(*layers)
@@ -234,6 +226,15 @@ def update_from_two_batches(
     if terms is None:
         of_layers = None
     return _update(logged, num_small, small_batch_size, big_batch_size, terms, of_layers, loss, flags)
+
+
+def are_plain(terms: tuple[float, float], loss: float | None) -> bool:
+    """Whether a step needs no flag: its terms have finite squares, and its loss is finite if it has one."""
+    return (
+        -MAX_TERM < terms[0] < MAX_TERM
+        and -MAX_TERM < terms[1] < MAX_TERM
+        and (loss is None or -math.inf < loss < math.inf)
+    )
 
 
 def _check_sq_norms(small_sq_norms: Sequence[float], big_sq_norms: Sequence[float]) -> None:

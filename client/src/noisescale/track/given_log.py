@@ -9,6 +9,7 @@ from noisescale.rows.updates import (
     ROUNDING,
     LoggedStep,
     Update,
+    are_plain,
     plain_number,
     update_from_terms,
     update_from_two_batches,
@@ -17,7 +18,7 @@ from noisescale.track.step_counter import checked_size
 from noisescale.track.stream_description import StreamDescription
 from noisescale_core.errors import ConfigError, EstimationError
 from noisescale_core.estimators.nested_groups import NestedSizes, NestedTerms, Tree, from_nested_groups, sizes_of
-from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.noise_scale import Terms, solve_two_batches
 
 if TYPE_CHECKING:
     from noisescale.track.step_log import StepLog
@@ -144,6 +145,7 @@ class _Sizes(NamedTuple):
         small: Examples of a small batch, checked.
         big: Of the step, checked.
         num_small: Small batches in the step, as the sizes say.
+        tell_apart: Noise and signal can be told apart by them.
     """
 
     given_small: float
@@ -151,12 +153,13 @@ class _Sizes(NamedTuple):
     small: float
     big: float
     num_small: int
+    tell_apart: bool
 
 
 def _checked_sizes(small_batch_size: float, big_batch_size: float) -> _Sizes:
     big = checked_size("big_batch_size", big_batch_size)
     small = checked_size("small_batch_size", small_batch_size)
-    return _Sizes(small_batch_size, big_batch_size, small, big, round(big / small))
+    return _Sizes(small_batch_size, big_batch_size, small, big, round(big / small), small < big)
 
 
 class GivenLog:
@@ -181,7 +184,7 @@ class GivenLog:
         self._stream = stream
         self._show = show
         self._log_metrics = log_metrics
-        self._sizes = _Sizes(0.0, 0.0, 0.0, 0.0, 0)
+        self._sizes = _Sizes(0.0, 0.0, 0.0, 0.0, 0, False)
 
     def log_norms(
         self,
@@ -209,8 +212,15 @@ class GivenLog:
         big_number = big_sq_norm if type(big_sq_norm) is float else plain_number(big_sq_norm)
         known_loss = loss if loss is None or type(loss) is float else plain_number(loss)
         log = self._log
-        logged = log.given(step, lr, sizes.big)
         num = sizes.num_small if num_small is None else num_small
+        if columns is None and sizes.tell_apart and small_sq_norm >= 0 and big_number >= 0:
+            terms = solve_two_batches(small_sq_norm, big_number, sizes.small, sizes.big)
+            if are_plain(terms, known_loss):
+                number = log.add_plain(step, lr, (sizes.small, sizes.big, num), terms, known_loss)
+                if number is not None:
+                    self._show(number)
+                    return
+        logged = log.given(step, lr, sizes.big)
         update = update_from_two_batches(
             logged, sizes.small, sizes.big, small_sq_norm, big_number, num, known_loss, columns
         )

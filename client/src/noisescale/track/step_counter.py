@@ -39,6 +39,14 @@ class RecentSizes:
         """Examples of a step as they are now; None while unknown."""
         return batch_in_use(self._kept)
 
+    def sees_again(self, size: float) -> bool:
+        """Take a step with as many examples as the one before; False for one with others, which is not taken."""
+        if size != self._newest:
+            return False
+        self._seen.append(size)
+        self._kept.append(size)
+        return True
+
     def see(self, update: Update) -> Update:
         """The update, without its terms where it has far fewer examples than most steps."""
         size = update.global_batch

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from noisescale.guard import Notices
 from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update, is_weighted
 from noisescale.notices.step_checks import NeighbourCheck, OrderCheck, RankCheck, WeightingCheck
-from noisescale.rows.recording import Recording
+from noisescale.rows.recording import Recording, plain_row, update_of
 from noisescale.rows.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
 from noisescale.track.path_log import PathKeeper, PathLog
 from noisescale.track.promise_log import LossMoments
 from noisescale.track.step_counter import RecentSizes, StepCounter, StepPace, checked_size
-from noisescale.transport.wire import Record
+from noisescale.transport.wire import Measurement, Record
 from noisescale.window.divergence import FiniteWatch
 from noisescale.window.recent_updates import RecentUpdates
 from noisescale.window.run_history import RunHistory
@@ -86,7 +86,8 @@ class StepLog:
         self._recent = RecentUpdates()
         self._history = RunHistory()
         self._losses = RunningLosses()
-        self._unseen: list[Update] = []
+        self._is_watched = False
+        self._unseen: list[Update | Measurement] = []
         self._catching = threading.Lock()
         self.finite = FiniteWatch(notices)
         self.newest_flags: int | None = None
@@ -105,6 +106,7 @@ class StepLog:
 
     def start_watch(self, group_names: Sequence[str], log_every: int) -> None:
         """From here on steps have these layers, and rows so many updates; rows so far are handed out."""
+        self._is_watched = True
         self.steps.start_watch()
         self.path.forget()
         self._moments = None
@@ -312,6 +314,40 @@ class StepLog:
         """Examples of a step as they are now; None while unknown."""
         return self._sizes.batch_in_use
 
+    def add_plain(
+        self,
+        step: int | None,
+        lr: float | None,
+        sizes: tuple[float, float, int],
+        terms: tuple[float, float],
+        loss: float | None,
+    ) -> int | None:
+        """Log a step that nothing is out of the ordinary with: as `given` and `add` do, with less on the way.
+
+        Args:
+            step: Its number; None: the next.
+            lr: Learning rate.
+            sizes: Examples of a small batch and of the step, and small batches in the step.
+            terms: tr Σ and |G|², as numbers whose squares are finite.
+            loss: Finite, or None.
+
+        Returns:
+            The step's number; None where it has to be looked at more closely, and nothing has happened.
+        """
+        if self._is_watched or not self._recording.hands_out_each or not self._sizes.sees_again(sizes[1]):
+            return None
+        rate = lr if lr is None or type(lr) is float else float(lr)
+        number, examples = self.steps.take(step, sizes[1])
+        row = plain_row(number, self._now(), rate, examples, sizes, terms, loss)
+        self.newest_flags = 0
+        self.num_estimates += 1
+        self.finite.see_row(number, loss)
+        self._unseen.append(row)
+        if len(self._unseen) >= MAX_UNSEEN:
+            self._catch_up()
+        self._send(row)
+        return number
+
     def add(self, update: Update) -> Update:
         """Add one update to the row and to the window; as it is taken, without terms where it is far smaller."""
         update = self._sizes.see(update)
@@ -352,7 +388,8 @@ class StepLog:
             return
         try:
             unseen, self._unseen = self._unseen, []
-            for update in unseen:
+            for one in unseen:
+                update = update_of(one) if isinstance(one, Measurement) else one
                 self._history.add(update)
                 if update.loss is not None:
                     self._losses.add(update.loss)

@@ -44,6 +44,15 @@ class FiniteWatch:
         self._gradients_since = broken_since(self._gradients_since, [(step, seen)])
         self._see_loss(step, seen_of_loss(update.flags, int(update.loss is not None)))
 
+    def see_row(self, step: int, loss: float | None) -> None:
+        """See a step whose terms are finite, and so is its loss if it has one."""
+        if loss is not None and self._loss_since is None and self._gradients_since is None:
+            self._newest_step = self.estimated_step = step
+            return
+        self.estimated_step = step
+        self._gradients_since = broken_since(self._gradients_since, [(step, seen_of_gradients(0, has_terms=True))])
+        self._see_loss(step, seen_of_loss(0, int(loss is not None)))
+
     def see_loss(self, step: int, *, is_finite: bool) -> None:
         """See the loss of a step of which nothing else was measured."""
         self._see_loss(step, Seen(is_finite, not is_finite))
