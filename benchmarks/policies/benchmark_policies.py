@@ -2,7 +2,8 @@
 
 Resumable: what is finished is kept under .dev/policies and used again until a policy, the replay or a reference
 changes. `--ours` replays ours and what it is compared with on fresh seeds, on long runs, and with noise that is told
-from small batches, and writes results/policies_ours.csv; a smoke run prints a small table and writes nothing.
+from small batches, and writes results/policies_ours.csv. Long tasks take hours: `--finished` writes the tables of what
+is there so far. A smoke run prints a small table and writes nothing.
 """
 
 import argparse
@@ -114,13 +115,17 @@ def version(name: str) -> str:
     return digest.hexdigest()[:12]
 
 
-def outcomes_of(part: Part, name: str) -> list[Outcome]:
-    """Outcomes on one task, from disk where they are there."""
+def file_of(part: Part, name: str) -> Path:
+    """Where the outcomes on one task are kept."""
     schedule = "decay" if part.decays else "constant"
     noise = "" if part.small_batches is None else f"-{part.small_batches}"
     sizes = f"{part.price_factor:g}-{part.seeds[0]}-{len(part.seeds)}-{len(part.policies)}{noise}"
-    key = f"{name}-{part.split}-{schedule}-{sizes}.json"
-    file = WORK / version(name) / key
+    return WORK / version(name) / f"{name}-{part.split}-{schedule}-{sizes}.json"
+
+
+def outcomes_of(part: Part, name: str) -> list[Outcome]:
+    """Outcomes on one task, from disk where they are there."""
+    file = file_of(part, name)
     if file.exists():
         rows = json.loads(file.read_text())
         return [Outcome(**row | {"start": Start(**row["start"])}) for row in rows]
@@ -136,8 +141,17 @@ def outcomes_of(part: Part, name: str) -> list[Outcome]:
     unfinished = file.with_suffix(".unfinished")
     unfinished.write_text(json.dumps([asdict(outcome) for outcome in found]))
     unfinished.rename(file)
-    print(f"{key}: {len(found)} runs in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{file.stem}: {len(found)} runs in {time.monotonic() - began:.0f} s", flush=True)
     return found
+
+
+def finished(part: Part) -> Part:
+    """The part with the tasks whose outcomes are there; says which are not."""
+    there = tuple(name for name in part.tasks if file_of(part, name).exists())
+    missing = [name for name in part.tasks if name not in there]
+    if missing:
+        print(f"not replayed yet, {part.split}, {'decaying' if part.decays else 'constant'} rate: {', '.join(missing)}")
+    return replace(part, tasks=there)
 
 
 def noise_from(part: Part) -> str:
@@ -171,6 +185,7 @@ def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
             "rate": "decaying" if part.decays else "constant",
             "price_over_b_crit": part.price_factor,
             "noise_from": noise_from(part),
+            "tasks": " ".join(part.tasks),
             **asdict(score),
         }
         for part, found in tables
@@ -187,13 +202,17 @@ def main() -> None:
     parser.add_argument(
         "--sweep", action="store_true", help="sweep long tasks first that have no reference yet, and end"
     )
+    parser.add_argument("--finished", action="store_true", help="replay nothing: tables of what is finished")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     if asked.sweep:
         complete(REFERENCES, tuple(LONG))
         return
     tables = []
-    for part in (QUICK,) if IS_SMOKE else OURS_AGAIN if asked.ours else PARTS:
+    for whole in (QUICK,) if IS_SMOKE else OURS_AGAIN if asked.ours else PARTS:
+        part = finished(whole) if asked.finished else whole
+        if not part.tasks:
+            continue
         found = scores({name: outcomes_of(part, name) for name in part.tasks})
         show(part, found)
         tables.append((part, found))
