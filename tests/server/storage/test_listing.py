@@ -101,6 +101,21 @@ async def test_more_runs_than_are_counted_are_said_to_be_more(
     assert MOST_COUNTED == 10_000
 
 
+async def test_folded_rows_are_counted_up_to_the_same_number(
+    client: httpx.AsyncClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await store_run(app, name=f"alone {number}")
+        await store_run(app, name=f"trial {number}", tags=[trials.REPRODUCE])
+    whole = (await client.get("/api/v1/runs", params={"limit": 2, "fold": True})).json()
+    monkeypatch.setattr(listing, "MOST_COUNTED", 5)
+
+    page = (await client.get("/api/v1/runs", params={"limit": 2, "fold": True})).json()
+
+    assert (whole["total"], whole["num_runs"], whole["is_total_exact"]) == (4, 6, True)
+    assert (page["total"], page["num_runs"], page["is_total_exact"]) == (4, 5, False)
+
+
 async def test_a_run_is_no_trial_any_more_once_its_sweep_or_its_tag_is_gone(
     client: httpx.AsyncClient, app: FastAPI
 ) -> None:

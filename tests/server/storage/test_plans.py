@@ -19,8 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.storage import telemetry
 from noisescale_server.storage.alerts import watched
+from noisescale_server.storage.platform import driver
 from noisescale_server.storage.platform.engine import create_engine
-from noisescale_server.storage.runs import listing, queries
+from noisescale_server.storage.runs import listed, listing, queries
 from noisescale_server.storage.runs.filters import RunFilter
 from noisescale_server.storage.runs.listing import After, Sort
 
@@ -105,7 +106,7 @@ class Scans:
             self.add(inner)
 
 
-async def scans_of_list(connection: AsyncConnection, one: List) -> Scans:
+async def scans_of_list(connection: AsyncConnection, one: List, patch: pytest.MonkeyPatch) -> Scans:
     """Of every statement that a page of the list takes."""
     asked: list[tuple[str, Any]] = []
 
@@ -115,9 +116,15 @@ async def scans_of_list(connection: AsyncConnection, one: List) -> Scans:
             asked.append((statement, parameters))
 
     event.listen(connection.sync_connection, "before_cursor_execute", hear)
+
+    async def read(session: AsyncSession, statement: str, *parameters: Any) -> Any:
+        asked.append((statement, parameters))
+        return await driver.read(session, statement, *parameters)
+
     filters = {"silent_before": NOW - timedelta(minutes=1), "crashed_before": NOW - timedelta(hours=24), **one.filter}
     sort = Sort(one.sort.removeprefix("-"), is_descending=one.sort.startswith("-"))
     async with AsyncSession(bind=connection, join_transaction_mode="create_savepoint") as session:
+        patch.setattr(listed, "read", read)
         await queries.list_page(session, RunFilter(**filters), sort, limit=51, after=one.after, is_folded=one.is_folded)
     event.remove(connection.sync_connection, "before_cursor_execute", hear)
     assert len(asked) >= 2, "its page and its rows"
@@ -142,7 +149,7 @@ async def test_a_list_of_runs_goes_along_its_indexes(
     # in the proportion of what is tried to a million runs
     monkeypatch.setattr(listing, "MOST_TRIED", 100)
     async with many_runs.connect() as connection, connection.begin() as transaction:
-        found = await scans_of_list(connection, LISTS[name])
+        found = await scans_of_list(connection, LISTS[name], monkeypatch)
         await transaction.rollback()
 
     assert found.whole == set()
@@ -166,7 +173,7 @@ async def test_a_list_whose_index_is_gone_is_told(
     monkeypatch.setattr(listing, "MOST_TRIED", 100)
     async with many_runs.connect() as connection, connection.begin() as transaction:
         await connection.execute(text(f"DROP INDEX {index}"))
-        found = await scans_of_list(connection, LISTS[name])
+        found = await scans_of_list(connection, LISTS[name], monkeypatch)
         await transaction.rollback()
 
     assert found.whole or found.num_runs > MOST_READ

@@ -44,6 +44,23 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """All that a run is shown by: where nothing of it has changed, neither has what people see.
+
+    Attributes:
+        row: What is stored.
+        status: Derived from the clock when nothing has come for a while.
+        kappa: What its project knows of κ, by which it is decided.
+        is_baseline: Others of its project are compared to it.
+    """
+
+    row: RunRow
+    status: Status
+    kappa: Kappa
+    is_baseline: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """A run as people see it, at one moment of the server's clock.
 
@@ -78,7 +95,7 @@ class RunView:
 class Page:
     """Runs in order, how many there are in all, and whether more follow."""
 
-    runs: list[RunView]
+    runs: list[Seen]
     count: Count
     has_more: bool
 
@@ -138,11 +155,11 @@ async def list_page(
     shown = found.rows[:limit]
     kappas = await known_kappa.of_runs(session, [row.run for row in shown])
     pinned = await baselines.of_projects(session, {row.run.project_id for row in shown})
-    views = [
-        view(row, kappa, now=now, patience=patience, is_baseline=row.run.id in pinned)
+    seen = [
+        Seen(row, status_of(row.run, now=now, patience=patience), kappa, row.run.id in pinned)
         for row, kappa in zip(shown, kappas, strict=True)
     ]
-    return Page(views, found.count, has_more=len(found.rows) > limit)
+    return Page(seen, found.count, has_more=len(found.rows) > limit)
 
 
 async def _check_pattern(session: AsyncSession, pattern: str) -> None:
@@ -257,25 +274,26 @@ async def _seen(
     await decisions.show_newest(session, whole_runs, row.run)
     is_baseline = row.run.id in await baselines.of_projects(session, [row.run.project_id])
     kappa = await known_kappa.of_run(session, row.run)
-    return view(row, kappa, now=now, patience=patience, is_baseline=is_baseline)
+    return view(Seen(row, status_of(row.run, now=now, patience=patience), kappa, is_baseline))
 
 
-def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience, is_baseline: bool) -> RunView:
-    """The run as people see it now, with what its project knows of κ."""
+def view(seen: Seen) -> RunView:
+    """The run as people see it, which follows from this alone."""
+    row = seen.row
     so_far = run_so_far(row.run)
     batch, scale = so_far.batch_size, so_far.noise_scale
     return RunView(
         row=row,
-        status=status_of(row.run, now=now, patience=patience),
+        status=seen.status,
         noise_scale=scale,
         reason=so_far.reason,
         example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
         step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
         decision=_decision(row.run, so_far),
-        kappa=kappa,
+        kappa=seen.kappa,
         notices=notices(so_far.flags),
         divergence=so_far.divergence,
-        is_baseline=is_baseline,
+        is_baseline=seen.is_baseline,
     )
 
 

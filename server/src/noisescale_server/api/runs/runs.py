@@ -2,10 +2,12 @@
 
 from dataclasses import asdict
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID, uuid4
 
+from cachetools import LRUCache
 from fastapi import APIRouter, Query, Request, Response
+from orjson import Fragment
 from pydantic import BaseModel
 
 from noisescale_core.advice.evidence.kappa import Kappa
@@ -17,6 +19,7 @@ from noisescale_server.api.access.route import enter_if_there, enter_project, no
 from noisescale_server.api.platform import cursor
 from noisescale_server.api.platform import cursor as cursors
 from noisescale_server.api.platform.body import parse, read_body
+from noisescale_server.api.platform.columns import JsonColumns
 from noisescale_server.api.platform.deps import (
     RUN_DELETED,
     AppSettings,
@@ -51,7 +54,7 @@ from noisescale_server.api.runs.which import RunQuery, SummaryQuery, patience, r
 from noisescale_server.services import runs
 from noisescale_server.services.calibration import calibration
 from noisescale_server.services.platform.errors import refuse
-from noisescale_server.services.runs import Page, RunView
+from noisescale_server.services.runs import Page, RunView, Seen
 from noisescale_server.storage.runs.folding import Fold
 from noisescale_server.storage.runs.listing import Sort
 from noisescale_server.storage.runs.runs import NewRun as StoredNewRun
@@ -122,20 +125,37 @@ def status_answer(view: RunView) -> RunStatusAnswer:
     return RunStatusAnswer(id=view.row.run.id, project=view.row.project, status=view.status)
 
 
-def page_answer(page: Page, sort: Sort) -> RunPage:
-    """A page of runs with the cursor of the next."""
-    next_cursor = None
-    if page.has_more:
-        last = page.runs[-1].row
-        next_cursor = cursor.encode(sort, last.sorted_by, last.run.id)
-    rows = [view.row for view in page.runs]
-    return RunPage(
-        runs=[run_answer(view) for view in page.runs],
-        folds=[fold_answer(row.run.id, row.fold) for row in rows if row.fold is not None],
-        next_cursor=next_cursor,
-        total=page.count.rows,
-        num_runs=page.count.runs,
-        is_total_exact=page.count.is_exact,
+MOST_KEPT_BYTES: Final = 4 << 20
+"""Of runs as JSON: a thousand or two."""
+
+_kept: LRUCache[UUID, tuple[Seen, bytes]] = LRUCache(MOST_KEPT_BYTES, getsizeof=lambda kept: len(kept[1]))
+
+
+def run_as_json(seen: Seen) -> bytes:
+    """A run of a list: written anew where something of it has changed since it was listed last."""
+    run_id = seen.row.run.id
+    kept = _kept.get(run_id)
+    if kept is not None and kept[0] == seen:
+        return kept[1]
+    text = run_answer(runs.view(seen)).model_dump_json(by_alias=True).encode()
+    if len(text) <= MOST_KEPT_BYTES:
+        _kept[run_id] = seen, text
+    return text
+
+
+def page_answer(page: Page, sort: Sort) -> JsonColumns:
+    """A page of runs with the cursor of the next, as a `RunPage`."""
+    rows = [seen.row for seen in page.runs]
+    folds = [fold_answer(row.run.id, row.fold) for row in rows if row.fold is not None]
+    return JsonColumns(
+        {
+            "runs": [Fragment(run_as_json(seen)) for seen in page.runs],
+            "folds": [fold.model_dump(mode="json") for fold in folds],
+            "next_cursor": cursor.encode(sort, rows[-1].sorted_by, rows[-1].run.id) if page.has_more else None,
+            "total": page.count.rows,
+            "num_runs": page.count.runs,
+            "is_total_exact": page.count.is_exact,
+        }
     )
 
 
@@ -199,10 +219,10 @@ async def create_run(
     return status_answer(view) if await sees_only_status(request, session, new.id) else run_answer(view)
 
 
-@router.get("")
+@router.get("", response_class=JsonColumns, responses={200: {"model": RunPage}})
 async def list_runs(
     query: Annotated[RunQuery, Query()], session: ReadSession, settings: AppSettings, now: Now
-) -> RunPage:
+) -> JsonColumns:
     """Runs in pages, each with its latest noise scale, efficiencies and decision."""
     sort = Sort(query.sort.removeprefix("-"), is_descending=query.sort.startswith("-"))
     page = await runs.list_page(

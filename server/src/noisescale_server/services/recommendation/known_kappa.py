@@ -23,11 +23,14 @@ async def of_run(session: AsyncSession, run: Run) -> Kappa:
 
 async def of_runs(session: AsyncSession, runs: Sequence[Run]) -> list[Kappa]:
     """What is known of κ for each run; runs of one task and optimizer share it."""
-    wanted = [WantedKappa(run.project_id, optimizer_kind(run.optimizer), run.task_id, run.family) for run in runs]
-    distinct = list(dict.fromkeys(wanted))
-    stored = await storage.kappas(session, distinct)
-    known = {one: of_rows(rows, one.task_id) for one, rows in zip(distinct, stored, strict=True)}
-    return [known[one] for one in wanted]
+    asked = [(run.project_id, run.optimizer, run.task_id, run.family) for run in runs]
+    distinct = list(dict.fromkeys(asked))
+    wanted = [
+        WantedKappa(project, optimizer_kind(optimizer), task, family) for project, optimizer, task, family in distinct
+    ]
+    stored = await storage.kappas(session, wanted)
+    known = {one: of_rows(rows, one[2]) for one, rows in zip(distinct, stored, strict=True)}
+    return [known[one] for one in asked]
 
 
 def of_rows(stored: Sequence[StoredKappa], task_id: UUID) -> Kappa:

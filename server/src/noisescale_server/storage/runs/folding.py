@@ -90,6 +90,14 @@ def _placed(matching: Subquery, sort: Sort) -> Select[Any]:
     )
 
 
+async def merged(session: AsyncSession, run_ids: Sequence[UUID], sort: Sort, *, limit: int) -> list[tuple[UUID, Any]]:
+    """The first of these runs and trials in the order of a folded list, each with the value that it is sorted by."""
+    value = sortable(sort)
+    order = value.desc() if sort.is_descending else value.asc()
+    query = select(Run.id, value).where(Run.id.in_(run_ids)).order_by(order.nulls_last(), Run.id).limit(limit)
+    return [(run_id, its_value) for run_id, its_value in await session.execute(query)]
+
+
 def sortable(sort: Sort) -> Sorted:
     """What a folded list is sorted by: trials come last where it goes by advice."""
     value = SORTS[sort.column]

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, not_, or_, select
+from sqlalchemy import ColumnElement, Result, Select, Subquery, and_, case, func, literal, not_, null, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.recommendation import CHANGES, is_one_of
-from noisescale_server.storage.runs.filters import has_words, has_words_among
+from noisescale_server.storage.runs.filters import has_words, has_words_among, is_no_trial, is_trial
 from noisescale_server.storage.runs.runs import BEHIND
 
 MOST_COUNTED: Final = 10_000
@@ -78,7 +78,7 @@ SORTS: Final[dict[str, Sorted]] = {
 """What a list of runs can be sorted by, as a page shows it."""
 
 
-async def ids_of_page(
+async def places_of_page(
     session: AsyncSession,
     where: Sequence[ColumnElement[bool]],
     sort: Sort,
@@ -86,8 +86,8 @@ async def ids_of_page(
     limit: int,
     after: After | None,
     words: str | None = None,
-) -> tuple[list[UUID], int]:
-    """Up to `limit` runs in order, those behind `after` only; and how many of them have a value to be sorted by.
+) -> list[tuple[UUID, Any]]:
+    """Up to `limit` runs in order, those behind `after` only, each with the value that it is sorted by.
 
     Args:
         session: Where to read.
@@ -98,30 +98,34 @@ async def ids_of_page(
         words: What is searched for.
     """
     known, unknown = _parts(sort)
-    found: list[UUID] = []
+    value = BY_INDEX[sort.column]
+    found: list[tuple[UUID, Any]] = []
     if after is None or after.value is not None:
         known = [*where, *known, *_behind(sort, after)]
         if words and sort.column != "updated_at":
             found = await _among_the_first(session, known, sort, words, limit)
             if len(found) == limit:
-                return found, limit
+                return found
     where = [*where, has_words(words)] if words else where
     if after is None or after.value is not None:
-        query = select(Run.id).where(*known, *([has_words(words)] if words else ()))
+        query = select(Run.id, value).where(*known, *([has_words(words)] if words else ()))
         query = query.where(*await _heard(session, query, sort, limit))
-        found = list(await session.scalars(query.order_by(_order(BY_INDEX[sort.column], sort), Run.id).limit(limit)))
-    num_known = len(found)
-    if unknown is not None and num_known < limit:
-        query = select(Run.id).where(*where, unknown)
+        found = _places(await session.execute(query.order_by(_order(value, sort), Run.id).limit(limit)))
+    if unknown is not None and len(found) < limit:
+        rest = select(Run.id, null()).select_from(Run).where(*where, unknown)
         if after is not None and after.value is None:
-            query = query.where(Run.id > after.run_id)
-        found += await session.scalars(query.order_by(Run.id).limit(limit - num_known))
-    return found, num_known
+            rest = rest.where(Run.id > after.run_id)
+        found += _places(await session.execute(rest.order_by(Run.id).limit(limit - len(found))))
+    return found
+
+
+def _places(found: Result[UUID, Any]) -> list[tuple[UUID, Any]]:
+    return [(run_id, value) for run_id, value in found]
 
 
 async def _among_the_first(
     session: AsyncSession, where: Sequence[ColumnElement[bool]], sort: Sort, words: str, limit: int
-) -> list[UUID]:
+) -> list[tuple[UUID, Any]]:
     """Runs with the words among the first of the list: all of a page where the words are common.
 
     How common they are Postgres does not know: it takes each three letters for a matter of their own.
@@ -129,8 +133,8 @@ async def _among_the_first(
     value = BY_INDEX[sort.column]
     first = select(Run.id, Run.name, value.label("value")).where(*where)
     some = first.order_by(_order(value, sort), Run.id).limit(MOST_TRIED).subquery()
-    found = select(some.c.id).where(has_words_among(words, some))
-    return list(await session.scalars(found.order_by(_order(some.c.value, sort), some.c.id).limit(limit)))
+    found = select(some.c.id, some.c.value).where(has_words_among(words, some))
+    return _places(await session.execute(found.order_by(_order(some.c.value, sort), some.c.id).limit(limit)))
 
 
 def _order(column: Sorted, sort: Sort) -> ColumnElement[Any]:
@@ -180,9 +184,19 @@ async def count(session: AsyncSession, where: Sequence[ColumnElement[bool]], *, 
         where: Which runs.
         is_folded: Whether the trials of a sweep or a task are one row.
     """
-    some = select(Run.trial_of).where(*where).limit(MOST_COUNTED + 1).subquery()
-    num_folds = func.count(some.c.trial_of.distinct())
-    num_alone = func.count().filter(some.c.trial_of.is_(None))
-    runs, folded = (await session.execute(select(func.count(), num_folds + num_alone).select_from(some))).one()
-    counted = min(runs, MOST_COUNTED)
-    return Count(min(folded, MOST_COUNTED) if is_folded else counted, counted, runs <= MOST_COUNTED)
+    if not is_folded:
+        runs = await session.scalar(select(func.count()).select_from(_first(literal(1), *where))) or 0
+        return Count(min(runs, MOST_COUNTED), min(runs, MOST_COUNTED), runs <= MOST_COUNTED)
+    # apart: the runs that are no trial are counted along an index, and there are few trials
+    alone = select(func.count().label("num")).select_from(_first(literal(1), *where, is_no_trial())).subquery()
+    of_folds = _first(Run.trial_of, *where, is_trial())
+    trials = select(func.count().label("num"), func.count(of_folds.c.trial_of.distinct()).label("folds")).subquery()
+    both = select(alone.c.num, trials.c.num, trials.c.folds).select_from(alone.join(trials, true()))
+    num_alone, num_trials, folds = (await session.execute(both)).one()
+    runs = num_alone + num_trials
+    return Count(min(num_alone + folds, MOST_COUNTED), min(runs, MOST_COUNTED), runs <= MOST_COUNTED)
+
+
+def _first(column: ColumnElement[Any] | InstrumentedAttribute[Any], *where: ColumnElement[bool]) -> Subquery:
+    """As many of the runs as are counted, and one more."""
+    return select(column).select_from(Run).where(*where).limit(MOST_COUNTED + 1).subquery()

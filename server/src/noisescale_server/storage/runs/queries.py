@@ -15,10 +15,10 @@ from noisescale_server.storage.platform import row_tables
 from noisescale_server.storage.platform.driver import plan_for_lists
 from noisescale_server.storage.platform.tables import DeletedRun, Project, Run, Stream, StreamPlace, Table, Task
 from noisescale_server.storage.recommendation import decision_word
-from noisescale_server.storage.runs import folding, listing, trials
+from noisescale_server.storage.runs import folding, listed, listing, trials
 from noisescale_server.storage.runs.filters import CONFIG, RunFilter, conditions, has_status, has_words, is_no_trial
 from noisescale_server.storage.runs.folding import ADVISED, Fold, Folded
-from noisescale_server.storage.runs.listing import SORTS, After, Count, Sort
+from noisescale_server.storage.runs.listing import After, Count, Sort
 
 GROUPS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "project": Project.name,
@@ -111,29 +111,25 @@ async def list_page(
     await plan_for_lists(session)
     where = await conditions(session, replace(wanted, text=None))
     of_words = [has_words(wanted.text)] if wanted.text else []
+    alone = [*where, is_no_trial()] if is_folded else where
+    places = await listing.places_of_page(session, alone, sort, limit=limit, after=after, words=wanted.text)
     folds: dict[UUID, Folded] = {}
-    if is_folded:
-        alone = [*where, is_no_trial()]
-        ids, num_known = await listing.ids_of_page(session, alone, sort, limit=limit, after=after, words=wanted.text)
-        # those come last in a list by advice
-        if sort.column not in ADVISED or num_known < limit:
-            folds = await folding.first_trials(session, [*where, *of_words], sort, limit=limit, after=after)
-        column = folding.sortable(sort)
-    else:
-        ids, _ = await listing.ids_of_page(session, where, sort, limit=limit, after=after, words=wanted.text)
-        column = SORTS[sort.column]
-    sorted_by = column.label("sorted_by")
-    order = column.desc() if sort.is_descending else column.asc()
-    query = _rows().add_columns(sorted_by).where(Run.id.in_([*ids, *folds]))
-    rows = (await session.execute(query.order_by(order.nulls_last(), Run.id).limit(limit))).all()
-    found = await folding.named(session, [(row[0], row[2]) for row in rows], folds)
-    listed = [
-        RunRow(run, project, task, value, fold) for (run, project, task, value), fold in zip(rows, found, strict=True)
+    # in a list by advice they come last
+    if is_folded and (sort.column not in ADVISED or len(places) < limit or places[-1][1] is None):
+        folds = await folding.first_trials(session, [*where, *of_words], sort, limit=limit, after=after)
+    if folds:
+        places = await folding.merged(session, [*(run_id for run_id, _ in places), *folds], sort, limit=limit)
+    values = dict(places)
+    rows = await listed.named(session, list(values))
+    found = await folding.named(session, [(run, task) for run, _, task in rows], folds)
+    listed_rows = [
+        RunRow(run, project, task, values[run.id], fold) for (run, project, task), fold in zip(rows, found, strict=True)
     ]
-    if after is None and len(listed) < limit:
+    if after is None and len(listed_rows) < limit:
         # all of them
-        return RunRows(listed, Count(len(listed), sum(1 if one is None else one.num_runs for one in found), True))
-    return RunRows(listed, await listing.count(session, [*where, *of_words], is_folded=is_folded))
+        num_runs = sum(1 if one is None else one.num_runs for one in found)
+        return RunRows(listed_rows, Count(len(listed_rows), num_runs, True))
+    return RunRows(listed_rows, await listing.count(session, [*where, *of_words], is_folded=is_folded))
 
 
 async def is_pattern(session: AsyncSession, pattern: str) -> bool:
