@@ -2,11 +2,13 @@
 
 import math
 import random
+import sys
 from statistics import median
 
 import pytest
 
-from noisescale_core.estimators.belief import LARGEST, SMALLEST, Belief, belief
+from noisescale_core.estimators import belief as of_grid
+from noisescale_core.estimators.belief import LARGEST, NEGLIGIBLE, SMALLEST, SPACING, Belief, belief
 from noisescale_core.estimators.looks import Look, Looks
 from noisescale_core.estimators.noise_scale import Terms
 
@@ -295,3 +297,28 @@ def test_weights_so_small_that_they_say_nothing_are_left_out():
 
     assert (found.start, len(found.weights)) == (1.0, 2)
     assert found.weights == pytest.approx((1 / (1 + math.e), math.e / (1 + math.e)))
+
+
+@pytest.mark.parametrize("log_sd", [0.002, 0.05, 0.14, 0.6, 2.0])
+@pytest.mark.parametrize(("low", "num"), [(0, 1), (0, 30), (70, 12), (150, 22), (0, 172)])
+def test_a_drift_gives_each_place_what_all_others_give_it_to_the_last_bit(low: int, num: int, log_sd: float) -> None:
+    source = random.Random(num)
+    weights = [max(source.random() ** 8, NEGLIGIBLE) for _ in range(num)]
+
+    start, blurred = of_grid._blurred(low, weights, log_sd)
+
+    width = log_sd / SPACING
+    reach = max(1, math.ceil(4 * width))
+    places = range(max(0, low - reach), min(of_grid._COUNT, low + num + reach))
+    expected = []
+    for place in places:
+        total = 0.0
+        for other, weight in enumerate(weights, start=low):
+            if abs(place - other) <= reach:
+                total += math.exp(-0.5 * ((place - other) / width) ** 2) * weight
+        expected.append(max(total, NEGLIGIBLE * max(weights)))
+    assert start == places[0]
+    # sum() of Python 3.12 on rounds once
+    assert blurred == pytest.approx(expected, rel=1e-14)
+    if sys.version_info < (3, 12):
+        assert blurred == expected

@@ -4,11 +4,15 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from fastapi import FastAPI
+from sqlalchemy import update
 
 from factories import STARTED_AT, make_batch, make_measurements, make_stream
+from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.recommendation import decisions, run_advice
+from noisescale_server.services.series import evidence, whole_run
 from noisescale_server.services.series import history as run_history
-from noisescale_server.services.series import whole_run
+from noisescale_server.storage.platform.tables import Run
 
 
 async def send(client: httpx.AsyncClient, run_id: UUID, stream_id: UUID, steps: range, **parts: object) -> None:
@@ -39,6 +43,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[UUID, int]]:
     monkeypatch.setattr(whole_run.run_history, "read", count)
     # a server that judges the run for its row reads it, too; one that is at it already has runs of other tests
     monkeypatch.setattr(decisions, "of_a_round", none)
+    monkeypatch.setattr(stale_windows, "of_a_round", none)
     return ends
 
 
@@ -75,6 +80,30 @@ async def test_new_data_and_an_earlier_step_are_read(
     assert ends_of(run_id, read) == [59, 39, 119]
     assert [one["step"] for one in (before, earlier, after)] == [59, 39, 119]
     assert before["waste"]["examples"]["value"] < after["waste"]["examples"]["value"]
+
+
+async def test_whether_a_run_with_new_rows_has_a_gradient_is_asked_once(
+    shared_client: httpx.AsyncClient, shared_app: FastAPI, read: list[tuple[UUID, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, stream_id = uuid4(), uuid4()
+    await send(shared_client, run_id, stream_id, range(60))
+    async with shared_app.state.sessions.begin() as session:
+        await session.execute(update(Run).where(Run.id == run_id).values(window_is_stale=True))
+    asked: list[UUID] = []
+    original = evidence.has_signal
+
+    async def has_signal(session, live, high):
+        asked.append(live.run_id)
+        return await original(session, live, high)
+
+    monkeypatch.setattr(evidence, "has_signal", has_signal)
+
+    now = await advice(shared_client, run_id)
+    assert (now["step"], asked) == (59, [run_id])
+    # of an earlier step it is another question, besides that of the newest window
+    earlier = await advice(shared_client, run_id, to_step=39)
+    assert (earlier["step"], asked) == (39, [run_id] * 3)
+    assert ends_of(run_id, read) == [59, 39]
 
 
 async def test_a_recommendation_is_made_anew_only_where_it_would_be_another(

@@ -224,14 +224,15 @@ def _with_look(
 def _blurred(low: int, weights: Sequence[float], log_sd: float) -> tuple[int, list[float]]:
     """The weights after a normal drift, on the grid as far as it reaches."""
     width = log_sd / SPACING
-    reach = max(1, math.ceil(4 * width))
-    kernel = [math.exp(-0.5 * (place / width) ** 2) for place in range(-reach, reach + 1)]
-    start, end = max(0, low - reach), min(_COUNT, low + len(weights) + reach)
-    around = [*[0.0] * (2 * reach), *weights, *[0.0] * (2 * reach)]
-    first = start - low + reach  # of what each place is made of
+    reach, num = max(1, math.ceil(4 * width)), len(weights)
+    half = [math.exp(-0.5 * (place / width) ** 2) for place in range(reach, 0, -1)]
+    start, end = max(0, low - reach), min(_COUNT, low + num + reach)
+    # what the first weight gives to each place, from the last on: that of the next one lies a place further
+    given = [*[0.0] * (num - 1), *half, 1.0, *reversed(half), *[0.0] * (num - 1)]
+    first = num - 1 + reach + low - start  # of what each place is made of
     # a drift much smaller than the grid leaves nothing at its ends, which must keep a logarithm
     least = NEGLIGIBLE * max(weights)
     return start, [
-        max(sum(map(mul, kernel, around[place : place + len(kernel)])), least)
-        for place in range(first, first + end - start)
+        one if (one := sum(map(mul, given[place : place + num], weights))) > least else least
+        for place in range(first, first - (end - start), -1)
     ]

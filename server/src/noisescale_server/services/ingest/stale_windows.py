@@ -33,12 +33,24 @@ async def refresh(session: AsyncSession, run_id: UUID) -> None:
         await progress.store_window(session, run_id, await _window(session, run_id))
 
 
-async def show_all_rows(session: AsyncSession, run: Run) -> None:
-    """Let a run that was read show the window of all its rows, in memory alone: the database may be a replica."""
-    if run.window_is_stale and run.first_step is not None:
-        session.expunge(run)
-        for name, value in progress.columns_of(await _window(session, run.id)).items():
-            setattr(run, name, value)
+async def show_all_rows(session: AsyncSession, run: Run, live: LiveSeries | None = None) -> LatestWindow | None:
+    """Let a run that was read show the window of all its rows, in memory alone: the database may be a replica.
+
+    Args:
+        session: Where to read.
+        run: As read.
+        live: Its series of kind simple, where that was read already.
+
+    Returns:
+        The window where it had to be computed.
+    """
+    if not run.window_is_stale or run.first_step is None:
+        return None
+    session.expunge(run)
+    window = await _window(session, run.id) if live is None else await latest.window(session, live)
+    for name, value in progress.columns_of(window).items():
+        setattr(run, name, value)
+    return window
 
 
 async def _window(session: AsyncSession, run_id: UUID) -> LatestWindow:

@@ -74,9 +74,10 @@ async def advise(
     run = await runs.get(session, run_id)
     if run is None:
         raise RunNotFound(run_id)
-    await stale_windows.show_all_rows(session, run)
     live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
-    past = await whole_runs.history_of(session, run, live, to_step)
+    newest = await stale_windows.show_all_rows(session, run, live)
+    has_signal = None if newest is None else newest.has_signal
+    past = await whole_runs.history_of(session, run, live, to_step, has_signal=has_signal)
     moment = None if to_step is None else Moment(await run_history.batch_at(session, live, to_step))
     kappa = await known_kappa.of_run(session, run)
     asked = filled(asked, await defaults.of_id(session, run.project_id), own_price=run.usd_per_device_hour)

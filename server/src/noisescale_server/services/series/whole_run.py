@@ -120,9 +120,25 @@ class WholeRuns:
         return await self.history_of(session, run, live, to_step)
 
     async def history_of(
-        self, session: AsyncSession, run: Run, live: LiveSeries, to_step: int | None = None, *, is_kept: bool = True
+        self,
+        session: AsyncSession,
+        run: Run,
+        live: LiveSeries,
+        to_step: int | None = None,
+        *,
+        is_kept: bool = True,
+        has_signal: bool | None = None,
     ) -> History:
-        """The same where the run's series is known; kept for the next that asks, or not."""
+        """The same where the run's series is known.
+
+        Args:
+            session: Where to read.
+            run: The run.
+            live: Its series of kind simple.
+            to_step: Where it stood; None: now.
+            is_kept: For the next that asks.
+            has_signal: Whether all of it has shown a gradient, where that was read already.
+        """
         stands_at = live.newest_step if to_step is None and live.covered else to_step
         wanted = range_of(live.intervals, None, stands_at)
         if wanted is None:
@@ -131,7 +147,8 @@ class WholeRuns:
         known = self._histories.get(key)
         if known is not None:
             return known
-        has_signal = await self.has_signal(session, run, live, wanted.high)
+        if has_signal is None or wanted.high != live.newest_step:
+            has_signal = await self.has_signal(session, run, live, wanted.high)
         found = await run_history.read(session, live, wanted, has_signal=has_signal)
         if is_kept:
             self._histories[key] = found
