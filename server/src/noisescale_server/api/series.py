@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -140,6 +141,7 @@ def own_columns(points: PointColumns) -> dict[str, Sequence[Any]]:
 def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]) -> dict[str, Sequence[Any]]:
     """The estimates over the points' windows; none where a point's own steps hold no estimate."""
     shown = [one if n else None for one, n in zip(estimates, points.num_updates, strict=True)]
+    known = list(zip(*(_known_of(one) if one else _NOTHING for one in shown), strict=True)) or [()] * len(_NOTHING)
     return {
         "num_updates": [one.num_updates for one in estimates],
         "state": [one.state if one else "unresolved" for one in shown],
@@ -147,13 +149,15 @@ def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]
             one.reason if one else reason_without_estimate(flags) or "no_estimates"
             for one, flags in zip(shown, points.flags, strict=True)
         ],
-        **{name: [getattr(one, name) if one else None for one in shown] for name in ESTIMATE_COLUMNS},
+        **dict(zip(ESTIMATE_COLUMNS, known, strict=True)),
         "value_min": over_signal(points.trace_cov_min, shown),
         "value_max": over_signal(points.trace_cov_max, shown),
     }
 
 
 ESTIMATE_COLUMNS = ("value", "low", "high", "z", "trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
+_known_of = attrgetter(*ESTIMATE_COLUMNS)
+_NOTHING = (None,) * len(ESTIMATE_COLUMNS)
 
 
 def over_signal(trace_cov: Sequence[float | None], shown: Sequence[NoiseScaleEstimate | None]) -> list[float | None]:

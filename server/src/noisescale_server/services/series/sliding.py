@@ -152,9 +152,8 @@ class SlidingWindow:
 
 
 def window_sums(sums: Sums) -> WindowSums:
-    """The same as the estimators take them."""
-    num_blocks, *others = sums
-    return WindowSums(int(num_blocks), *others)
+    """The same as the estimators take them; a number of blocks is whole already."""
+    return WindowSums._make(sums)
 
 
 def over_points(

@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.platform.driver import fetch, fetch_row
+from noisescale_server.storage.platform.driver import fetch, fetch_row, read
 from noisescale_server.storage.platform.tables import Stream, StreamLoss, StreamPlace
 from noisescale_server.storage.runs.runs import MOVED_ON
 
@@ -288,7 +288,7 @@ async def count_of_run(session: AsyncSession, run_id: UUID) -> int:
 
 async def coverage_of_run(session: AsyncSession, run_id: UUID, kind: Kind = SIMPLE) -> list[Coverage]:
     """The steps of those streams of a kind that have any, oldest stream first."""
-    return [Coverage.of_row(*row) for row in await fetch(session, _COVERAGE, run_id, kind)]
+    return [Coverage.of_row(*row) for row in await read(session, _COVERAGE, run_id, kind)]
 
 
 async def cursors_of_run(session: AsyncSession, run_id: UUID) -> tuple[tuple[UUID, int], ...]:
