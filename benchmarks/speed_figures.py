@@ -74,6 +74,39 @@ ROWS = (
         {"share": "share of the training's time at 10 steps a second"},
     ),
     Row(
+        "training step on one core, each step measured ÷ not watched: MLP of a millisecond / transformer of 0.8 M / 10 M",
+        "{mlp} / {middle} / {large} ×",
+        "≤ 1.25 / 1.04 / 1.02 ×",
+        "capture",
+        {
+            "mlp": "digits MLP: step watched / unwatched",
+            "middle": "0.8 M transformer: step watched / unwatched",
+            "large": "10 M transformer: step watched / unwatched",
+        },
+    ),
+    Row(
+        "the same with `overhead=0.01`; the MLP with `every=10`",
+        "{mlp} / {middle} / {large} ×; {tenth} ×",
+        "≤ 1.015; ≤ 1.03 ×",
+        "capture",
+        {
+            "mlp": "digits MLP: step watched / unwatched, overhead=0.01",
+            "middle": "0.8 M transformer: step watched / unwatched, overhead=0.01",
+            "large": "10 M transformer: step watched / unwatched, overhead=0.01",
+            "tenth": "digits MLP: step watched / unwatched, every=10",
+        },
+    ),
+    Row(
+        "one backward a step, whose examples' norms nobody asked for: transformer of 0.1 M / 0.8 M",
+        "{small} / {middle} ×",
+        "≤ 1.05 ×",
+        "capture",
+        {
+            "small": "0.1 M transformer: step watched / unwatched, one backward a step",
+            "middle": "0.8 M transformer, causal: step watched / unwatched, one backward a step",
+        },
+    ),
+    Row(
         "10,000 runs × 1,000 rows replayed by 50 senders: rows a second, batch p99, memory of the server; until 1,000 "
         "jobs that come back at once are stored; streams with a record lost or doubled",
         "{rows}, {p99} ms, {memory} MiB; {jobs} s; {wrong}",
