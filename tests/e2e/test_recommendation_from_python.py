@@ -9,7 +9,7 @@ from torch import nn
 
 import noisescale
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
-from noisescale.ask.advisor import Advisor, recommend_in_job
+from noisescale.ask.advisor import Advisor, beside_the_rate, recommend_in_job
 from noisescale.ask.asking import NoAnswer, RecommendingServer
 from noisescale_core.advice.question import Question
 
@@ -219,7 +219,9 @@ def test_a_real_training_is_the_same_to_both(live_server, every):
 
     of_server = run.recommendation(examples_per_step=50)
     of_job = recommend_in_job(run._main.measured(), Question(examples_per_step=50), run_id=run.id, note=None)
+    of_job = beside_the_rate(of_job, run.learning_rate)
     assert of_server.source == "server"
+    assert of_server.warnings[-1].code == "learning_rate_off"
     same = [name for name in SAME if name not in ("effect", "next_step")]  # hours of the last stretch may differ
     assert {name: getattr(of_job, name) for name in same} == {name: getattr(of_server, name) for name in same}
     assert numbers_of(of_job.answer["learning_rate"]) == pytest.approx(numbers_of(of_server.answer["learning_rate"]))
