@@ -74,7 +74,7 @@ ROWS = (
         {"share": "share of the training's time at 10 steps a second"},
     ),
     Row(
-        "training step on one core, each step measured ÷ not watched: MLP of a millisecond / transformer of 0.8 M / 10 M",
+        "step on one core, each one measured ÷ not watched: MLP of a millisecond / transformer of 0.8 M / 10 M",
         "{mlp} / {middle} / {large} ×",
         "≤ 1.25 / 1.04 / 1.02 ×",
         "capture",
