@@ -33,21 +33,21 @@ ROWS = (
     Row(
         "ingestion over HTTP with pyramid, 4 senders × 1,000-row batches, durable Postgres",
         "{gzip} rows/s",
-        "≥ 60,000",
+        "≥ 100,000",
         "ingest",
         {"gzip": "ingest, 4 senders, 1000-row batches, gzip"},
     ),
     Row(
         "1,000 streams × 5 rows every 5 s, p99",
         "{p99} ms",
-        "≤ 250",
+        "≤ 60",
         "ingest",
         {"p99": "1,000 streams × 5 rows every 5 s, p99"},
     ),
     Row(
         "a logged step in the training thread, on disk when it returns, p50 / p99; with 150 layers p50",
         "{p50} / {p99} µs; {layers} µs",
-        "≤ 10 / 100; ≤ 30 µs",
+        "≤ 5 / 40; ≤ 15 µs",
         "hot_path",
         {
             "p50": "noisescale, one step: p50 of 1000000 calls",
@@ -145,14 +145,14 @@ ROWS = (
     Row(
         "series of a run of 10 million steps, random places at six ranges, p50 / p99",
         "{p50} / {p99} ms",
-        "≤ 15 / 60",
+        "≤ 10 / 30",
         "series",
         {"p50": "all ranges, p50", "p99": "all ranges, p99"},
     ),
     Row(
         "Runs table at 10,000 runs, first page, p50",
         "{p50} ms",
-        "< 50",
+        "≤ 15",
         "run_list",
         {"p50": "first page, p50"},
     ),

@@ -243,8 +243,9 @@ STEPS = [
     {"loss": 0.5, "big_batch_size": 16},
     {"loss": 0.5, "step": 7},
     {"loss": 0.5, "step": 70},
+    *({"loss": 0.4} for _ in range(240)),
     {"loss": 0.5, "layers": {"a": (3.0, 1.0)}},
-    *({"loss": 0.4} for _ in range(120)),
+    *({"loss": 0.4} for _ in range(3)),
 ]
 """Plain steps, and among them all that is out of the ordinary."""
 

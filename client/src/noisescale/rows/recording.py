@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from noisescale.rows.row_parts import LayerSums, PathPart
 from noisescale.rows.updates import LoggedStep, Update
@@ -96,35 +97,45 @@ class RowSoFar:
 
 def row_of(update: Update) -> Measurement:
     """The row of one update, which most rows are: as by `RowSoFar`, without sums on the way."""
-    (step, wall_time, lr, examples, _, _), num_small, small_size, batch_size, terms, _, loss, flags, path = update
+    (step, wall_time, lr, examples, _, _), num_small, small, big, terms, _, loss, flags, path = update
+    news = NO_PATH if path is None else path
+    return row_from(step, wall_time, lr, examples, (small, big, num_small), terms, loss, int(flags), news)
+
+
+def row_from(
+    step: int,
+    wall_time: float,
+    lr: float | None,
+    examples: int | None,
+    sizes: tuple[float | None, float | None, int],
+    terms: tuple[float, float] | None,
+    loss: float | None,
+    flags: int = 0,
+    news: tuple[Any, ...] = NO_PATH,
+) -> Measurement:
+    """The row of one update.
+
+    Args:
+        step: As its `LoggedStep` has it.
+        wall_time: The same.
+        lr: The same.
+        examples: The same.
+        sizes: Examples of a small batch and of the step, and small batches in the step.
+        terms: tr Σ and |G|²; None where a flag says why.
+        loss: Finite, or None.
+        flags: Bits of `Flags`.
+        news: Of the path, in the order of the wire format.
+    """
+    small, big, num_small = sizes
     num_loss = 0 if loss is None else 1
-    bits = int(flags) if flags else 0
     # as `Measurement(…)`, without naming each column on the way; numbers one by one, as a star makes a list first
     if terms is None:
         x = y = xx = yy = xy = None
     else:
         x, y = terms
         xx, yy, xy = x * x, y * y, x * y
-    known = (
-        step, 1, wall_time, examples, small_size, num_small, batch_size, x, y, xx, yy, xy, loss, num_loss, lr, bits,
-    )  # fmt: skip
-    return tuple.__new__(Measurement, known + (NO_PATH if path is None else path))
-
-
-def plain_row(
-    step: int,
-    wall_time: float,
-    lr: float | None,
-    examples: int | None,
-    sizes: tuple[float, float, int],
-    terms: tuple[float, float],
-    loss: float | None,
-) -> Measurement:
-    """The row of one update without flags and news of the path; sizes and terms as `StepLog.add_plain` takes them."""
-    (small, big, num_small), (x, y) = sizes, terms
-    num_loss = 0 if loss is None else 1
-    known = step, 1, wall_time, examples, small, num_small, big, x, y, x * x, y * y, x * y, loss, num_loss, lr, 0
-    return tuple.__new__(Measurement, known + NO_PATH)
+    known = step, 1, wall_time, examples, small, num_small, big, x, y, xx, yy, xy, loss, num_loss, lr, flags
+    return tuple.__new__(Measurement, known + news)
 
 
 def update_of(row: Measurement) -> Update:
@@ -148,7 +159,7 @@ class Recording:
 
     Attributes:
         group_names: Layers of the updates.
-        hands_out_each: Each update is a row, and that is all.
+        hands_out_each: Each update is a row, and that is all, unless a step before it was not measured.
     """
 
     def __init__(
@@ -168,7 +179,6 @@ class Recording:
         self._last_unmeasured: tuple[int, float | None] | None = None
         self._row = RowSoFar()
         self._start_groups(start_time)
-        # rows of several steps are asked for, or begin with one that was not measured
         self.hands_out_each = log_every == 1 and not self.group_names
 
     def _start_groups(self, wall_time: float) -> None:
@@ -198,7 +208,6 @@ class Recording:
     def add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
         """Add a step in which nothing was measured: it goes into the row of the next one that was."""
         self._last_unmeasured = step, lr
-        self.hands_out_each = False
         self._row.add_unmeasured(loss)
 
     def flush(self, wall_time: float) -> None:

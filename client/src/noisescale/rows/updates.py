@@ -230,11 +230,7 @@ def update_from_two_batches(
 
 def are_plain(terms: tuple[float, float], loss: float | None) -> bool:
     """Whether a step needs no flag: its terms have finite squares, and its loss is finite if it has one."""
-    return (
-        -MAX_TERM < terms[0] < MAX_TERM
-        and -MAX_TERM < terms[1] < MAX_TERM
-        and (loss is None or -math.inf < loss < math.inf)
-    )
+    return has_finite_squares(terms) and (loss is None or -math.inf < loss < math.inf)
 
 
 def _check_sq_norms(small_sq_norms: Sequence[float], big_sq_norms: Sequence[float]) -> None:
@@ -329,9 +325,10 @@ def plain_number(value: SupportsFloat) -> float:
     return float(value if detach is None else detach())
 
 
-def has_finite_squares(terms: Terms) -> bool:
+def has_finite_squares(terms: tuple[float, float]) -> bool:
     """Whether the terms are numbers whose squares can be added up in double precision."""
-    return abs(terms.trace_cov) < MAX_TERM and abs(terms.grad_sq_norm) < MAX_TERM
+    trace_cov, grad_sq_norm = terms
+    return -MAX_TERM < trace_cov < MAX_TERM and -MAX_TERM < grad_sq_norm < MAX_TERM
 
 
 def _update(

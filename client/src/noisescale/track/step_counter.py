@@ -140,6 +140,7 @@ class StepCounter:
         Raises:
             ConfigError: For a number that is none of a step.
         """
+        # as `number` and `count`, in one call: each logged step pays for it
         number = self.next_step if step is None else checked_step(step)
         self.next_step = number + 1
         if num_examples is None:

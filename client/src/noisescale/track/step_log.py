@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from noisescale.guard import Notices
 from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update, is_weighted
 from noisescale.notices.step_checks import NeighbourCheck, OrderCheck, RankCheck, WeightingCheck
-from noisescale.rows.recording import Recording, plain_row, update_of
+from noisescale.rows.recording import Recording, row_from, update_of
 from noisescale.rows.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
 from noisescale.track.path_log import PathKeeper, PathLog
 from noisescale.track.promise_log import LossMoments
@@ -338,10 +338,10 @@ class StepLog:
             return None
         rate = lr if lr is None or type(lr) is float else float(lr)
         number, examples = self.steps.take(step, sizes[1])
-        row = plain_row(number, self._now(), rate, examples, sizes, terms, loss)
+        row = row_from(number, self._now(), rate, examples, sizes, terms, loss)
         self.newest_flags = 0
         self.num_estimates += 1
-        self.finite.see_row(number, loss)
+        self.finite.see_plain(number, loss)
         self._unseen.append(row)
         if len(self._unseen) >= MAX_UNSEEN:
             self._catch_up()

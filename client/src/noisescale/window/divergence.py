@@ -35,8 +35,8 @@ class FiniteWatch:
     def see(self, update: Update) -> None:
         """See a measured step."""
         has_terms, step = update.terms is not None, update.logged.step
-        if has_terms and update.loss is not None and self._loss_since is None and self._gradients_since is None:
-            self._newest_step = self.estimated_step = step  # all is finite, as nearly always
+        if has_terms and not update.flags:
+            self.see_plain(step, update.loss)
             return
         if has_terms:
             self.estimated_step = step
@@ -44,10 +44,10 @@ class FiniteWatch:
         self._gradients_since = broken_since(self._gradients_since, [(step, seen)])
         self._see_loss(step, seen_of_loss(update.flags, int(update.loss is not None)))
 
-    def see_row(self, step: int, loss: float | None) -> None:
-        """See a step whose terms are finite, and so is its loss if it has one."""
+    def see_plain(self, step: int, loss: float | None) -> None:
+        """See a measured step without flags: its terms are finite, and so is its loss if it has one."""
         if loss is not None and self._loss_since is None and self._gradients_since is None:
-            self._newest_step = self.estimated_step = step
+            self._newest_step = self.estimated_step = step  # all is finite, as nearly always
             return
         self.estimated_step = step
         self._gradients_since = broken_since(self._gradients_since, [(step, seen_of_gradients(0, has_terms=True))])

@@ -51,8 +51,8 @@ LONG: dict[str, Callable[[], Task]] = {
     "charlm_finetuned_adamw": transformer.charlm_finetuned,
     "powerlaw_long": made_up_data.long_powerlaw,
 }
-"""Held out, too: tuned runs of a thousand steps and more; but for the last with warm-up, noise from small batches, and
-an optimizer that no policy was designed on."""
+"""Held out, too: tuned runs of about a thousand steps and more; but for the last with warm-up, noise from small
+batches, and an optimizer that no policy was designed on."""
 
 OTHER_SIZES: dict[str, Callable[[], Task]] = {"digits_mlp_16": digits.narrow, "digits_mlp_256": digits.wide}
 """`digits_mlp` narrower and wider, to tell a model's size from its loss; they are no tasks of their own."""
