@@ -34,7 +34,7 @@ async def test_a_rate_that_is_too_low_is_drawn_and_said_in_the_card_and_in_the_r
     assert "to first order, 87 % (80 – 94 %) came." in row.replace("\u2060", "")
     seen_at_once = json.dumps(changed["run-advice-rate-now"]["children"], ensure_ascii=False).replace("\u00a0", " ")
     assert "too low" in seen_at_once
-    assert " · best about 0.4" in seen_at_once
+    assert "best 0.4 (0.16 – 1)" in seen_at_once
 
 
 async def test_where_nothing_can_be_said_the_card_says_why_and_the_recommendation_has_no_row(

@@ -75,11 +75,17 @@ def sentence(found: RateVerdict) -> str:
 
 def at_a_glance(found: RateVerdict) -> list[Child]:
     """That the rate is too low or too high, in a line; nothing else has to be seen at once."""
-    if found.verdict not in ("too_low", "too_high") or found.learning_rate is None or found.factor is None:
+    now, factors = found.learning_rate, (found.factor, found.factor_low, found.factor_high)
+    if found.verdict not in ("too_low", "too_high") or now is None:
         return []
-    best = rate(float(f"{found.learning_rate * found.factor:.2g}"))
-    said: list[Child] = [html.B(found.verdict.replace("_", " ")), f" · best about {best}"]
-    cells = html.Tr([html.Th("Learning rate now", scope="row"), html.Td(html.Span(said, className="num"))])
+    best, low, high = (None if factor is None else rate(float(f"{now * factor:.2g}")) for factor in factors)
+    if best is None or low is None or high is None:
+        return []
+    said = [
+        html.B(found.verdict.replace("_", " ")),
+        html.Div(f"best {best} ({low} – {high})", className="num dim small"),
+    ]
+    cells = html.Tr([html.Th("Learning rate now", scope="row"), html.Td(said)])
     return [html.Table(html.Tbody(cells), className="tb glance")]
 
 
