@@ -28,13 +28,16 @@ from benchmarks.gpu.watched_truth import WATCHED, watched_error  # noqa: E402
 from benchmarks.kernels.results_table import Row, results_name, versions  # noqa: E402
 from benchmarks.results_file import write_rows  # noqa: E402
 from benchmarks.smoke import IS_SMOKE  # noqa: E402
-from client.kernels import layer_norm_cases, multi_tensor_cases, outer_products_cases  # noqa: E402
+from client.kernels import layer_norm_cases, metric_cases, multi_tensor_cases, outer_products_cases  # noqa: E402
 from noisescale.kernels import MultiTensor  # noqa: E402
 
 COMMAND = "python benchmarks/gpu/correctness.py"
 
 MOST_ERROR = 1e-6
 """Of any sum of squares; what a layer's backward gives back in the training's own type is rounded like that."""
+
+ROUNDED = 1e-4
+"""Between a kernel and operators that add products which nearly cancel in fp32."""
 
 OF_INTERPRETER = ("fp32", "dots of two types", "accumulate bf16")
 """Cases that show in seconds that the stage runs."""
@@ -72,6 +75,14 @@ def of_outer_products(name: str, device: str) -> Row:
     """A case of the kernel of outer products."""
     found = outer_products_cases.check(name, device)
     return error_row(float(found["error"]), MOST_ERROR, repeats=bool(found["is repeatable"]))
+
+
+def in_metric(name: str, device: str) -> Row:
+    """A case of sums in the metric of an optimizer's step, or of an optimizer whose promise is summed up so."""
+    found = metric_cases.check_any(name, device)
+    if "off" in found:
+        return error_row(float(found["off"]), ROUNDED)  # type: ignore[arg-type]
+    return error_row(float(found["error"]), MOST_ERROR, repeats=bool(found["is repeatable"]))  # type: ignore[arg-type]
 
 
 def of_norm_layers(name: str, device: str) -> Row:
@@ -149,6 +160,8 @@ def checks(*, on_gpu: bool) -> Iterator[tuple[str, str, Check]]:
     short = IS_SMOKE or not on_gpu
     for name in OF_INTERPRETER if short else multi_tensor_cases.CASES:
         yield "sums of lists", name, lambda name=name: of_lists(name, device)  # type: ignore[misc]
+    for name in [*metric_cases.CASES, *metric_cases.OPTIMIZERS][: 2 if short else None]:
+        yield "sums in an optimizer's metric", name, lambda name=name: in_metric(name, device)  # type: ignore[misc]
     for name in list(outer_products_cases.CASES)[: 2 if short else None]:
         yield "outer products", name, lambda name=name: of_outer_products(name, device)  # type: ignore[misc]
     for name in list(layer_norm_cases.CASES)[: 2 if short else None]:

@@ -21,7 +21,7 @@ from benchmarks.gpu.llama import LLAMA_1B3, Llama
 from benchmarks.kernels.results_table import Row, results_name, versions
 from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
-from benchmarks.step_overhead.benchmark_step_overhead import measure, row_of, show
+from benchmarks.step_overhead.benchmark_step_overhead import WARM_UP_STEPS, measure, row_of, show
 from benchmarks.step_overhead.modes import Mode
 from benchmarks.step_overhead.small_gpt import GPT2_SMALL, Size, SmallGPT
 from noisescale.options import Arithmetic
@@ -51,6 +51,7 @@ class Item:
         compiled: Mode of `torch.compile`; "" trains eagerly.
         rounds: Of A-B-B-A for each of two pairs of models.
         steps: A block.
+        warm_up: Steps before: looks at the learning rate are dense in the first sixty, and one in sixteen behind.
     """
 
     model: str
@@ -61,6 +62,7 @@ class Item:
     compiled: str = ""
     rounds: int = 3
     steps: int = 2
+    warm_up: int = WARM_UP_STEPS
 
 
 MODELS: dict[str, tuple[Size, Callable[[Size], nn.Module]]] = {
@@ -71,25 +73,26 @@ MODELS: dict[str, tuple[Size, Callable[[Size], nn.Module]]] = {
 KI = 1024
 
 ITEMS = (
-    Item("GPT-2 small", 2 * KI, NO_RATE, 1.01, steps=4),
-    Item("Llama 1.3e9", 2 * KI, NO_RATE, 1.01, rounds=2),
-    Item("GPT-2 small", 16 * KI, PER_EXAMPLE, micro_batches=1, steps=4),
-    Item("GPT-2 small", 2 * KI, ADDED_UP, 1.01, steps=4),
-    Item("GPT-2 small", 16 * KI, NO_RATE, 1.002, rounds=2),
-    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, steps=4),
-    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="default", steps=4),
-    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="reduce-overhead", steps=4),
-    Item("GPT-2 small", 8 * KI, NO_RATE, 1.01),
+    Item("GPT-2 small", 2 * KI, NO_RATE, 1.01, rounds=12, steps=1),
+    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, rounds=12, steps=1, warm_up=70),
+    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, rounds=12, steps=1),
+    Item("GPT-2 small", 16 * KI, LAYERS, 1.002, rounds=4, steps=1),
+    Item("Llama 1.3e9", 2 * KI, NO_RATE, 1.01, rounds=6, steps=1),
+    Item("Llama 1.3e9", 8 * KI, NO_RATE, 1.01, rounds=3, steps=1),
+    Item("GPT-2 small", 16 * KI, NO_RATE, 1.002, rounds=4, steps=1),
+    Item("GPT-2 small", 2 * KI, ADDED_UP, 1.01, rounds=12, steps=1),
     Item("GPT-2 small", 2 * KI, BUDGET, 1.01, rounds=2),
-    Item("Llama 1.3e9", 8 * KI, NO_RATE, 1.01, rounds=2, steps=1),
-    Item("GPT-2 small", 2 * KI, TOTAL, 1.01, steps=4),
-    Item("GPT-2 small", 16 * KI, LAYERS, 1.002),
-    Item("Llama 1.3e9", 2 * KI, ADDED_UP, 1.01),
+    Item("GPT-2 small", 16 * KI, PER_EXAMPLE, micro_batches=1, rounds=12, steps=1),
+    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="default", rounds=12, steps=1),
+    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="reduce-overhead", rounds=12, steps=1),
+    Item("GPT-2 small", 8 * KI, NO_RATE, 1.01, rounds=6, steps=1),
+    Item("GPT-2 small", 2 * KI, TOTAL, 1.01, rounds=12, steps=1),
+    Item("Llama 1.3e9", 2 * KI, ADDED_UP, 1.01, rounds=6, steps=1),
     Item("Llama 1.3e9", 16 * KI, NO_RATE, 1.002, rounds=2, steps=1),
-    Item("GPT-2 small", 16 * KI, ADDED_UP, 1.002),
-    Item("GPT-2 small", 8 * KI, ADDED_UP, 1.01),
+    Item("GPT-2 small", 16 * KI, ADDED_UP, 1.002, rounds=4, steps=1),
+    Item("GPT-2 small", 8 * KI, ADDED_UP, 1.01, rounds=6, steps=1),
 )
-"""Without the looks at the learning rate first: they are dense in the first sixty steps, and rare behind."""
+"""The most telling first. Steps of both models alternate, as a shared host's speed drifts within seconds."""
 
 TINY = Size(width=16, depth=1, heads=2, vocabulary=32, context=8)
 
@@ -110,10 +113,11 @@ def row(item: Item, device: torch.device, *, is_tiny: bool) -> Row:
             micro_batches=item.micro_batches,
             compiled="" if is_tiny and device.type == "cpu" else item.compiled,
             make=make,
+            warm_up=2 if is_tiny else item.warm_up,
         )
 
     about: Row = {"model": item.model, "tokens": tokens, "micro_batches": item.micro_batches}
-    about |= {"compiled": item.compiled or "eager", "mode": item.mode.name}
+    about |= {"compiled": item.compiled or "eager", "mode": item.mode.name, "warm_up": item.warm_up}
     return about | row_of(item.mode, measured, math.inf if is_tiny else item.bound)  # type: ignore[arg-type]
 
 

@@ -75,7 +75,17 @@ class Rounds:
     holds_cycles: bool
 
 
-def measure(mode: Mode, size: Size, tokens: int, rounds: int, steps: int, device: torch.device, **how: Any) -> Rounds:
+def measure(
+    mode: Mode,
+    size: Size,
+    tokens: int,
+    rounds: int,
+    steps: int,
+    device: torch.device,
+    *,
+    warm_up: int = WARM_UP_STEPS,
+    **how: Any,
+) -> Rounds:
     """Two trainings of the same model, one of them watched throughout; then they change places.
 
     Where a model lies in memory is worth some per cent, too: over both halves that favours nobody.
@@ -87,10 +97,11 @@ def measure(mode: Mode, size: Size, tokens: int, rounds: int, steps: int, device
         rounds: Of A-B-B-A in each half.
         steps: A block.
         device: On which both are trained.
+        warm_up: Steps of each before it is timed.
         how: Further arguments of `Training`.
     """
     trainings = Training(size, tokens, device, **how), Training(size, tokens, device, **how)
-    halves = [_half(mode, *pair, rounds, steps) for pair in (trainings, trainings[::-1])]
+    halves = [_half(mode, *pair, rounds, steps, warm_up) for pair in (trainings, trainings[::-1])]
     return Rounds(
         [seconds for half in halves for seconds in half.unwatched],
         [seconds for half in halves for seconds in half.watched],
@@ -101,11 +112,11 @@ def measure(mode: Mode, size: Size, tokens: int, rounds: int, steps: int, device
     )
 
 
-def _half(mode: Mode, plain: Training, watched: Training, rounds: int, steps: int) -> Rounds:
+def _half(mode: Mode, plain: Training, watched: Training, rounds: int, steps: int, warm_up: int) -> Rounds:
     unwatched_seconds, watched_seconds = [], []
     with watched.watched(mode) as (run, outbox):
         plain.seconds(None, WARM_UP_STEPS)
-        watched.seconds(run, WARM_UP_STEPS)
+        watched.seconds(run, warm_up)
         every = _every(run, watched)
         block = min(every * math.ceil(steps / every), max(LONGEST_CYCLE, steps))
         for _ in range(rounds):

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from client.kernels import layer_norm_cases, multi_tensor_cases, outer_products_cases
+from client.kernels import layer_norm_cases, metric_cases, multi_tensor_cases, outer_products_cases
 
 CHECKS: Mapping[str, Callable[[str], object]] = {
     "multi_tensor": lambda name: multi_tensor_cases.check(name, "triton", "cpu"),
+    "metric": lambda name: metric_cases.check_any(name, "cpu"),
     "layer_norm": lambda name: layer_norm_cases.check_on_cpu(name),
     "outer_products": lambda name: outer_products_cases.check(name, "cpu"),
 }

@@ -3,6 +3,7 @@
 # P tensors, S sums: each tensor, then each group, then the total
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -12,11 +13,21 @@ from noisescale.kernels.layout import layout_of
 from noisescale.kernels.memory import are_alike, contiguous_addresses, sizes_and_types
 from noisescale.kernels.multi_tensor.naive import NaiveReduction, dense_values, values_that_count
 from noisescale.kernels.multi_tensor.reduction import PlainReduction, Reduction
-from noisescale.kernels.operations import GradientSums, Lists, Numbers, Operation, PlainLists, SignSums, wide_dtype
+from noisescale.kernels.operations import (
+    GradientSums,
+    Lists,
+    MetricSums,
+    Numbers,
+    Operation,
+    PlainLists,
+    SignSums,
+    wide_dtype,
+)
 from noisescale.kernels.preference import PREFERENCE, Kernels
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
-_READ = frozenset(DTYPES)
+READ = frozenset(DTYPES)
+"""Types that kernels read."""
 
 
 class MultiTensor:
@@ -147,6 +158,40 @@ class MultiTensor:
         )
         return GradientSums(sq_norm, num_nonfinite, len(self._numels))
 
+    def in_metric(
+        self,
+        tensors: Sequence[Tensor],
+        second_moments: Sequence[Tensor],
+        remembered: Sequence[Tensor],
+        eps: float | Numbers,
+        scales: float | Numbers,
+    ) -> MetricSums | None:
+        """Σ g², Σ g² / d and Σ g z / d with d = s √v + ε; coordinates with v = 0 are left out of the last two.
+
+        Args:
+            tensors: g.
+            second_moments: v, in the shapes of g.
+            remembered: z, in the shapes of g and of the types of v.
+            eps: ε, one for all tensors or one for each.
+            scales: s, one for all tensors or one for each; as a tensor, fp64 on the device.
+
+        Returns:
+            The sums; None where no kernel reads these lists: Triton is not wanted or does not work, or a tensor is
+            missing, sparse, not contiguous, or of another size or type than announced.
+        """
+        if self._reduction(Operation.METRIC) is not self._fused or self._fused is None:
+            return None
+        numbers = self._for_each(eps), self._for_each(scales)
+        plain = self._plain(tensors, second_moments, None, numbers, None)
+        third = contiguous_addresses(remembered)
+        if plain is None or third is None or not are_alike(tensors, remembered):
+            return None
+        if sizes_and_types(remembered)[1] != plain.other_dtypes:
+            return None
+        found = self._fused.sums_at(Operation.METRIC, replace(plain, third=third))
+        sq_norm, own, product, num_nonfinite = found.unbind()
+        return MetricSums(sq_norm, own, product, num_nonfinite, len(self._numels))
+
     def sign_statistics(
         self, tensors: Sequence[Tensor | None], others: Sequence[Tensor | None], factors: tuple[float, float] = (1, 1)
     ) -> SignSums:
@@ -230,7 +275,7 @@ class MultiTensor:
         if other is None or not are_alike(tensors, others):  # type: ignore[arg-type]
             return None
         found = sizes_and_types(others)[1]  # type: ignore[arg-type]
-        is_known = _READ.issuperset(found) if other_dtypes is None else found == other_dtypes
+        is_known = READ.issuperset(found) if other_dtypes is None else found == other_dtypes
         if not is_known or any(len({found[i] for i in launch.indices}) > 1 for launch in self._layout.launches):
             return None
         return PlainLists(first, other, found, numbers, inverse_scale)

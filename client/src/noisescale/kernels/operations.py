@@ -22,6 +22,8 @@ class Operation(IntEnum):
     ACCUMULATE: y += x, then Σ x², Σ y².
     PRECONDITIONED: Σ (x / (√(y / c) + ε))², leaving out where y = 0; the numbers are ε and c.
     SIGNS: Σ |a - b|, Σ (|a| + |b|) / 2, Σ (sign(a) b + sign(b) a) / 2 of a = p x, b = q y; the numbers are p and q.
+    METRIC: Σ x², Σ x² / d, Σ x z / d of three lists with d = s √y + ε, leaving out of the last two where y = 0; the
+        numbers are ε and s.
     """
 
     SQ_NORMS = 0
@@ -29,16 +31,22 @@ class Operation(IntEnum):
     ACCUMULATE = 2
     PRECONDITIONED = 3
     SIGNS = 4
+    METRIC = 5
 
     @property
     def num_sums(self) -> int:
         """Sums of a pass, the count included."""
-        return (2, 4, 3, 2, 4)[self]
+        return (2, 4, 3, 2, 4, 4)[self]
 
     @property
     def has_other(self) -> bool:
-        """Whether there are two lists."""
+        """Whether there are two lists at least."""
         return self is not Operation.SQ_NORMS
+
+    @property
+    def has_third(self) -> bool:
+        """Whether there are three lists."""
+        return self is Operation.METRIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +59,14 @@ class Lists:
         numbers: Two numbers for each tensor, for the operations that have some.
         inverse_scale: One number on the device that x is multiplied by, and the y of `DOTS` and `ACCUMULATE`, in the
             sums alone; None: 1.
+        third: z of each tensor, of the type of y; of three lists all tensors are contiguous. Empty where there are two.
     """
 
     first: Sequence[Tensor | None]
     other: Sequence[Tensor | None] = ()
     numbers: tuple[Numbers, Numbers] | None = None
     inverse_scale: Tensor | None = None
+    third: Sequence[Tensor | None] = ()
 
     def numbers_of(self, index: int) -> tuple[Any, Any]:
         """Both numbers of one tensor: floats, or tensors with one element."""
@@ -73,6 +83,7 @@ class PlainLists:
         other_dtypes: Type of each y, one for all x of a type; empty likewise.
         numbers: See `Lists`.
         inverse_scale: See `Lists`.
+        third: Address of z of each tensor; see `Lists`.
     """
 
     first: tuple[int, ...]
@@ -80,6 +91,7 @@ class PlainLists:
     other_dtypes: tuple[torch.dtype, ...] = ()
     numbers: tuple[Numbers, Numbers] | None = None
     inverse_scale: Tensor | None = None
+    third: tuple[int, ...] = ()
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -110,6 +122,25 @@ class GradientSums:
     num_tensors: int
     other_sq_norm: Tensor | None = None
     dot: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSums:
+    """Sums of gradients g in the metric of an optimizer's step, fp64 [S], in the order of `GradientSums`.
+
+    Attributes:
+        sq_norm: Σ g².
+        own: Σ g² / d.
+        product: Σ g z / d.
+        num_nonfinite: Elements of g and v that are NaN or infinite.
+        num_tensors: How many of the sums belong to single tensors.
+    """
+
+    sq_norm: Tensor
+    own: Tensor
+    product: Tensor
+    num_nonfinite: Tensor
+    num_tensors: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class CudaDevice:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
+        # a private name of torch, which Triton rests on, too; it makes no object
+        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
     def new_event(self) -> StreamMark:
         """See `Device`."""
@@ -60,6 +62,8 @@ class CudaDevice:
 
     def stream(self) -> int:
         """See `Device`."""
+        if self._raw_stream is not None and self._device.index is not None:
+            return int(self._raw_stream(self._device.index))
         return torch.cuda.current_stream(self._device).cuda_stream
 
 
@@ -92,9 +96,10 @@ class HostDevice:
 
 @dataclass(slots=True)
 class Slot:
-    """One table: its copy on the host, from where it travels, and on the device."""
+    """One table: its copy on the host, from where it travels, the part of that which changes, and on the device."""
 
     host: Tensor
+    changing: Tensor
     device: Tensor
     event: StreamMark
     stream: int = -1
@@ -174,8 +179,7 @@ class PointerTable:
 
     def _send(self, slot: Slot, entries: tuple[int, ...]) -> None:
         slot.entries = entries
-        changing = slot.host[len(self._constants) :]
-        changing.copy_(torch.frombuffer(array("q", entries), dtype=torch.int64))  # quicker than torch.tensor
+        slot.changing.copy_(torch.frombuffer(array("q", entries), dtype=torch.int64))  # quicker than torch.tensor
         slot.device.copy_(slot.host, non_blocking=True)
 
     def _new_slot(self) -> Slot:
@@ -183,4 +187,5 @@ class PointerTable:
         size = len(self._constants) + self._num_entries
         host = torch.empty(size, dtype=torch.int64, pin_memory=is_pinned)
         host[: len(self._constants)].copy_(self._constants)
-        return Slot(host, torch.empty(size, dtype=torch.int64, device=self._device), self._seen_as.new_event())
+        on_device = torch.empty(size, dtype=torch.int64, device=self._device)
+        return Slot(host, host[len(self._constants) :], on_device, self._seen_as.new_event())

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from noisescale.capture.path.count_sketch import CountSketch, random_words
+from noisescale.capture.path.count_sketch import CountSketch, random_words, rows_of_piece
 from noisescale_core.estimators.path import SKETCH_SIZE, sketch_error
 
 
@@ -139,3 +139,11 @@ def test_no_random_number_of_the_training_is_drawn():
     CountSketch([[torch.ones(100_000)]]).now()
 
     assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("num_elements", "device", "rows"),
+    [(10**9, "cpu", 64), (10_000_000, "cuda", 4096), (163_000_000, "cuda", 9978), (70 * 10**9, "cuda", 65_536)],
+)
+def test_on_a_device_pieces_grow_with_the_model_so_that_launches_are_few(num_elements, device, rows):
+    assert rows_of_piece(num_elements, torch.device(device)) == rows

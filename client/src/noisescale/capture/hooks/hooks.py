@@ -126,8 +126,11 @@ class Hooks:
     def _leaf_hook(self, index: int) -> Callable[[Tensor], None]:
         if self._small_model is not None:
             return self._small_model.lists.hook(index)
-        see = self._see if self._queue_callback is not None else self._see_without_callback
-        return self._guarded(see, index, entry=ENTRY_SECONDS)
+        if self._queue_callback is None:
+            return self._guarded(self._see_without_callback, index, entry=ENTRY_SECONDS)
+        see = self._guarded(self._see, index, entry=ENTRY_SECONDS)
+        # while steps are timed, each call of ours is
+        return see if self._duty.is_timing else self._accumulation.pending.hook(index, see, self._graph_task_id)
 
     def _disarm(self) -> None:
         if self._small_model is not None:
@@ -195,7 +198,7 @@ class Hooks:
     def _open_backward(self, task: int, index: int) -> None:
         assert self._queue_callback is not None
         if not self._open_backwards:
-            self._accumulation.begin_backward(index)
+            self._accumulation.begin_backward(index, task)
             self._tasks = []
         self._tasks.append(task)
         self._queue_callback(self._guarded(self._close_backward, task))

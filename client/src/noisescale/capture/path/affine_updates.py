@@ -5,7 +5,7 @@ gradient is in neither. Adam's own divisor holds that gradient, too, with weight
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
@@ -68,6 +68,11 @@ class AffineUpdates:
         return type(unwrapped(optimizer)) in KNOWN
 
     @property
+    def has_root(self) -> bool:
+        """Whether every coordinate is divided by a root of its own."""
+        return not self._is_sgd
+
+    @property
     def groups(self) -> Sequence[dict[str, Any]]:
         """Of the optimizer's parameters."""
         return self._optimizer.param_groups
@@ -101,27 +106,74 @@ class AffineUpdates:
         state = self._optimizer.state.get(parameter) or {}
         return _sgd(parameter, state, group) if self._is_sgd else self._adam(parameter, state, group)
 
+    def of_all(self, parameters: Sequence[Tensor], groups: Sequence[Mapping[str, Any]]) -> list[Affine | None]:
+        """`of` each; where steps are counted on a device, in a few launches for all of them.
+
+        Args:
+            parameters: That have gradients.
+            groups: That hold them.
+        """
+        states = [self._optimizer.state.get(parameter) or {} for parameter in parameters]
+        steps: list[Tensor] = [step for state in states if _is_on_device(step := state.get("step"))]
+        if self._is_sgd or not steps or len(steps) < len(parameters) or len({step.device for step in steps}) > 1:
+            return [self.of(parameter, group) for parameter, group in zip(parameters, groups, strict=True)]
+        step_P = torch.stack([step.reshape(()) for step in steps]).double()
+        of_betas = {betas: _numbers_of(step_P, *betas) for betas in {_betas(group) for group in groups}}
+        found: list[Affine | None] = []
+        for index, (parameter, state, group) in enumerate(zip(parameters, states, groups, strict=True)):
+            numbers = _AdamNumbers(*(column[index] for column in of_betas[_betas(group)]))
+            found.append(self._adam_update(parameter, state, group, numbers, steps[index]))
+        return found
+
     def _adam(self, parameter: Tensor, state: Mapping[str, Any], group: Mapping[str, Any]) -> Affine | None:
-        """Source: Kingma and Ba 2015, arXiv:1412.6980, algorithm 1; its bias corrections at the step that comes."""
         step = state.get("step")
         if step is None:
             return None
-        on_device = isinstance(step, Tensor) and not step.is_cpu
+        on_device = _is_on_device(step)
         if not on_device and float(step) < MIN_STEPS:
             return None
-        beta1 = float(group["betas"][0])
-        following: Number = step.double() + 1 if on_device else float(step) + 1
-        correction = 1 - beta1**following
-        weight = (1 - beta1) / correction
-        past: list[tuple[Number, Tensor]] = [(beta1 / correction, state["exp_avg"])]
+        beta1 = _betas(group)[0]
+        correction = 1 - beta1 ** (step.double() + 1 if on_device else float(step) + 1)
+        numbers = _AdamNumbers(beta1 / correction, (1 - beta1) / correction, bias_correction(state, group) ** -0.5)
+        return self._adam_update(parameter, state, group, numbers, step if on_device else None)
+
+    def _adam_update(
+        self,
+        parameter: Tensor,
+        state: Mapping[str, Any],
+        group: Mapping[str, Any],
+        numbers: "_AdamNumbers",
+        step: Tensor | None,
+    ) -> Affine:
+        """Source: Kingma and Ba 2015, arXiv:1412.6980, algorithm 1; its bias corrections at the step that comes."""
+        past: list[tuple[Number, Tensor]] = [(numbers.past, state["exp_avg"])]
         if group["weight_decay"] and not has_decoupled_decay(self._optimizer, group):
-            past.append((weight * float(group["weight_decay"]), parameter))
+            past.append((numbers.weight * float(group["weight_decay"]), parameter))
         second_moment = state["max_exp_avg_sq" if group.get("amsgrad") else "exp_avg_sq"]
-        root = Root(second_moment, bias_correction(state, group) ** -0.5, float(group["eps"]))
-        return Affine(past, weight, root, step if on_device else None)
+        return Affine(past, numbers.weight, Root(second_moment, numbers.scale, float(group["eps"])), step)
 
 
-def _is_on_device(value: object) -> bool:
+class _AdamNumbers(NamedTuple):
+    """What Adam multiplies with: its average of gradients, the gradient, and √v."""
+
+    past: Number
+    weight: Number
+    scale: Number
+
+
+def _numbers_of(step_P: Tensor, beta1: float, beta2: float) -> list[tuple[Tensor, ...]]:
+    """Of each parameter: what `_AdamNumbers` holds, as columns."""
+    correction_P = 1 - beta1 ** (step_P + 1)
+    columns = beta1 / correction_P, (1 - beta1) / correction_P, (1 - beta2**step_P).rsqrt()
+    return [column.unbind() for column in columns]
+
+
+def _betas(group: Mapping[str, Any]) -> tuple[float, float]:
+    beta1, beta2 = group["betas"]
+    return float(beta1), float(beta2)
+
+
+def _is_on_device(value: object) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor) and not value.is_cpu
 
 

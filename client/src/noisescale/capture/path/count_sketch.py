@@ -14,14 +14,17 @@ from torch import Tensor
 
 from noisescale_core.estimators.path import SKETCH_SIZE
 
-ROWS_ON_CPU, ROWS_ON_DEVICE = 64, 4096
+ROWS_ON_CPU, ROWS_ON_DEVICE, MOST_ROWS = 64, 4096, 65_536
 """Elements of a piece, over the buckets: a piece stays in a processor's cache, and on a device launches are few."""
+
+PIECES = 16
+"""On a device, between these: a piece takes the host a quarter of a millisecond, and its words two bits an element."""
 
 BITS = 32
 """Pieces that share a word of random bits for each place."""
 
 MAX_KEPT = 4
-"""Arrays of words that are kept; they come to a bit an element, and beyond these are computed anew."""
+"""Arrays of words that are kept; they come to a bit or two an element, and beyond these are computed anew."""
 
 SIGN = -(2**31)
 LOW_BITS = 0xFFFF_FFFF
@@ -39,11 +42,14 @@ class CountSketch:
         self._groups = [[parameter for parameter in group if parameter.numel()] for group in groups]
         self._device = next(parameter for group in groups for parameter in group).device
         self._seed = seed
-        self._size = SKETCH_SIZE * (ROWS_ON_CPU if self._device.type == "cpu" else ROWS_ON_DEVICE)
         num_elements = sum(parameter.numel() * (1 + parameter.is_complex()) for group in groups for parameter in group)
+        rows = rows_of_piece(num_elements, self._device)
+        self._size = SKETCH_SIZE * rows
         self._longest = min(self._size, num_elements)
         self._words: list[Tensor] = []
-        self.layout = f"{self._device.type} {seed} " + " ".join(
+        # as before there was a choice, so that what was kept then is known again
+        shape = "" if rows in (ROWS_ON_CPU, ROWS_ON_DEVICE) else f" {rows}"
+        self.layout = f"{self._device.type} {seed}{shape} " + " ".join(
             "+".join(str(parameter.numel()) for parameter in group) for group in groups
         )
 
@@ -67,6 +73,18 @@ class CountSketch:
         if block == len(self._words) < MAX_KEPT:
             self._words.append(words)
         return words
+
+
+def rows_of_piece(num_elements: int, device: torch.device) -> int:
+    """Elements of a piece, over the buckets.
+
+    Args:
+        num_elements: Of all parameters.
+        device: Where they are.
+    """
+    if device.type == "cpu":
+        return ROWS_ON_CPU
+    return min(max(ROWS_ON_DEVICE, -(-num_elements // (PIECES * SKETCH_SIZE))), MOST_ROWS)
 
 
 def _bucket_sums(piece: Tensor, words: Tensor, bit: int, signed: Tensor) -> Tensor:

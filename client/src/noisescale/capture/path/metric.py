@@ -1,8 +1,8 @@
 """Squared norms and products of gradients in the metric of an optimizer's step, without waiting.
 
-On the CPU a batch of pieces stays in a processor's cache; on a device a batch is large, and launches are few. The
-divisor is computed anew for each pass: to keep it would take the memory of a copy of the parameters, and on the CPU as
-much time.
+Where a kernel of ours reads gradients, second moments and averages, all is one pass over them. Elsewhere a batch of
+pieces on the CPU stays in a processor's cache; on a device a batch is large, and launches are few. The divisor is
+computed anew for each pass: to keep it would take the memory of a copy of the parameters, and on the CPU as much time.
 """
 
 # N pieces of a batch
@@ -14,6 +14,11 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.path.affine_updates import Affine, Number
+from noisescale.capture.sums.row_sums import list_like
+from noisescale.kernels.choice import takes_triton
+from noisescale.kernels.list_sums import READ
+from noisescale.kernels.operations import MetricSums, Numbers, Operation
+from noisescale.kernels.preference import PREFERENCE
 
 ON_CPU, ON_DEVICE = 1 << 17, 1 << 24
 """Elements of a batch."""
@@ -35,7 +40,7 @@ class Part(NamedTuple):
     @property
     def factor(self) -> Number:
         """Of its square in the metric, besides 1 ÷ divisor."""
-        return self.affine.weight * self.rate
+        return _product(self.affine.weight, self.rate)
 
 
 class _Piece(NamedTuple):
@@ -52,6 +57,9 @@ class _Piece(NamedTuple):
 @torch.no_grad()
 def sq_norm(parts: Sequence[Part]) -> Tensor:
     """The squared norm of gradients in the metric: Σ rate · weight · g² ÷ divisor, fp64 without dimensions."""
+    sums = _in_one_pass(parts, has_past=False)
+    if sums is not None:
+        return _weighed(sums.own, [part.factor for part in parts])
     room = _room(parts)
     return torch.stack([_own(batch, _divided(batch, room)) for batch in _batches(parts)]).sum()
 
@@ -59,6 +67,11 @@ def sq_norm(parts: Sequence[Part]) -> Tensor:
 @torch.no_grad()
 def look_at(parts: Sequence[Part]) -> Tensor:
     """[Σ g², the squared norm in the metric, Σ rate · past · g ÷ divisor] of gradients, fp64."""
+    sums = _in_one_pass(parts, has_past=True)
+    if sums is not None:
+        own = _weighed(sums.own, [part.factor for part in parts])
+        past = _weighed(sums.product, [_product(part.affine.past[0][0], part.rate) for part in parts])
+        return torch.stack([sums.sq_norm[-1], own, past])
     found: list[Tensor] = []
     room = _room(parts)
     for batch in _batches(parts):
@@ -67,6 +80,51 @@ def look_at(parts: Sequence[Part]) -> Tensor:
         plain = torch.stack([torch.dot(one, one) for one in gradients]).double().sum()
         found.append(torch.stack([plain, _own(batch, divided), _past(batch, divided, plain)]))
     return torch.stack(found).sum(0)
+
+
+def _in_one_pass(parts: Sequence[Part], *, has_past: bool) -> MetricSums | None:
+    """The sums of each by one kernel; None where it does not read these.
+
+    Args:
+        parts: All of them.
+        has_past: The products with the past are asked for, too.
+    """
+    roots = [root for part in parts if (root := part.affine.root) is not None]
+    device = parts[0].gradient.device
+    if len(roots) < len(parts) or not takes_triton(PREFERENCE.kernels, device, Operation.METRIC):
+        return None
+    gradients = [part.gradient for part in parts]
+    if not READ.issuperset(gradient.dtype for gradient in gradients) or len({g.device for g in gradients}) > 1:
+        return None
+    if has_past and any(len(part.affine.past) != 1 for part in parts):
+        return None
+    moments = [root.second_moment for root in roots]
+    remembered = [part.affine.past[0][1] for part in parts] if has_past else moments
+    on_device = [root.scale for root in roots if isinstance(root.scale, Tensor)]
+    on_host = [root.scale for root in roots if not isinstance(root.scale, Tensor)]
+    if on_device and on_host:
+        return None
+    scales: Numbers = torch.stack(on_device) if on_device else on_host
+    return list_like(gradients).in_metric(gradients, moments, remembered, [root.eps for root in roots], scales)
+
+
+def _weighed(sum_S: Tensor, factors: Sequence[Number]) -> Tensor:
+    """Σ factor · sum over the tensors; without dimensions.
+
+    Args:
+        sum_S: Of each tensor, and behind them others.
+        factors: One for each tensor, all on the host or all on the device.
+    """
+    if isinstance(factors[0], Tensor):
+        return sum_S[: len(factors)] @ torch.stack(list(factors))  # type: ignore[arg-type]
+    if len(set(factors)) == 1:
+        return sum_S[-1] * factors[0]
+    return torch.stack(_times(sum_S[: len(factors)].unbind(), factors)).sum()
+
+
+def _product(number: Number, rate: float) -> Number:
+    """Their product; most often rates are alike, and one launch a parameter is spared."""
+    return number if rate == 1.0 else number * rate
 
 
 def _own(batch: Sequence[_Piece], divided: Sequence[Tensor]) -> Tensor:

@@ -128,7 +128,6 @@ class StepPromise:
         group_of = {id(p): number for number, group in enumerate(self._updates.groups) for p in group["params"]}
         self._group_of = [group_of[id(p)] for p in self._parameters]
         self.sees_small_batches, self._may_look = sees_small_batches, may_look
-        self._is_timed = parameters[0].is_cpu
         self._values: DeviceValues[_Sent] = DeviceValues()
         self._logged: int | None = None
         self._is_owed = self._is_working = self._is_broken = False
@@ -255,20 +254,22 @@ class StepPromise:
         parts = self._parts(indices, [g for p in self._parameters if (g := p.grad) is not None])
         if parts:
             found = metric.look_at(parts)
-            steps = [one.steps.double().reshape(()) for one in self._affine.values() if one and one.steps is not None]
-            fewest = torch.stack(steps).amin() if steps else torch.full_like(found[0], MIN_STEPS)
+            steps = [one.steps.reshape(()) for one in self._affine.values() if one and one.steps is not None]
+            fewest = torch.stack(steps).double().amin() if steps else torch.full_like(found[0], MIN_STEPS)
             self._values.send(sent, torch.cat([found, fewest[None]]))
         self.clear()
 
     def _plain_weight(self) -> float | None:
         """The weight of all gradients, where each coordinate is divided by the same; else None."""
+        if self._updates.has_root:
+            return None
         rates = self._updates.rates()
         if rates is None or len(set(rates)) > 1:
             return None
         weights = set()
         for index, parameter in enumerate(self._parameters):
             affine = self._updates.of(parameter, self._updates.groups[self._group_of[index]])
-            if affine is None or affine.root is not None:
+            if affine is None:
                 return None
             weights.add(affine.weight)
         weight = weights.pop()
@@ -281,10 +282,12 @@ class StepPromise:
         if rates is None:
             self._is_complete = False
         found: list[Part] = []
+        unknown = [index for index in indices if index not in self._affine]
+        groups = [self._updates.groups[self._group_of[index]] for index in unknown]
+        updates = self._updates.of_all([self._parameters[index] for index in unknown], groups)
+        self._affine.update(zip(unknown, updates, strict=True))
         for index, gradient in zip(indices, gradients, strict=True):
             group = self._group_of[index]
-            if index not in self._affine:
-                self._affine[index] = self._updates.of(self._parameters[index], self._updates.groups[group])
             affine = self._affine[index]
             self._is_complete = self._is_complete and affine is not None
             if affine is not None and rates is not None and gradient.numel():
@@ -304,11 +307,11 @@ class StepPromise:
     def _begin_work(self) -> float:
         self._is_broken |= self._is_working  # after a fault it stays so, and nothing more is looked at
         self._is_working = True
-        return time.perf_counter() if self._is_timed else 0.0
+        return time.perf_counter()
 
     def _end_work(self, start: float) -> None:
         self._is_working = self._is_broken
-        if self._is_timed and self.path is not None:
+        if self.path is not None:
             self.path.add_look_seconds(time.perf_counter() - start)
 
 

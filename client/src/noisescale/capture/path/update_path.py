@@ -103,7 +103,7 @@ class UpdatePath:
         self._values: DeviceValues[_Sent] = DeviceValues()
         self._waiting: deque[tuple[_Sent, RankSum]] = deque()
         self._is_cuda = parameters[0].is_cuda
-        self._clock = _Clock() if parameters[0].device.type == "cpu" and not job.has_shards else None
+        self._clock = None if job.has_shards else _Clock()
         self._decays: list[float | Tensor] = []
         self.watch(parameters)
         self._handles: list[RemovableHandle] = [
@@ -306,7 +306,7 @@ def _look(sent: _Sent, values: Sequence[float]) -> Look:
 
 
 class _Clock:
-    """How long looks and steps take on the CPU, where a hook's time is that of its work."""
+    """How long looks and steps take the host; what a look takes a device beside that is not waited for."""
 
     def __init__(self) -> None:
         self._looks: deque[float] = deque(maxlen=TIMED)

@@ -20,7 +20,7 @@ from noisescale.capture.small_batches.step_gradient import LocalGradients, Runni
 from noisescale.capture.sources.gradient_source import GradientSource
 from noisescale.capture.step import NO_INDICES, Gathered, Indices, Step
 from noisescale.capture.sums.device_values import HeldNorms
-from noisescale.capture.sums.pending_gradients import PendingGradients
+from noisescale.capture.sums.pending_gradients import NO_TASK, PendingGradients
 from noisescale.capture.sums.row_sums import ColumnRows, ParameterRows, RowSums, membership
 from noisescale.capture.sums.small_batches import SmallBatchSize, total_size
 
@@ -135,11 +135,12 @@ class Accumulation:
             return None
         return self.forwards.see(num_examples, is_training=is_training, num_followed=num_followed)
 
-    def begin_backward(self, index: int) -> None:
+    def begin_backward(self, index: int, task: int = NO_TASK) -> None:
         """Look whether the gradients are still those of the small batches so far.
 
         Args:
             index: Of the first parameter whose gradient is there; it has not been added to `p.grad` yet.
+            task: By which torch knows the backward.
         """
         witness = self.gradient.witness
         if witness.is_cleared or (self.step.is_logged and witness.is_changed):
@@ -151,6 +152,9 @@ class Accumulation:
         if self.main is not None:
             self.main.begin()
         self._backward = RunningBackward.at(self._parameters[index])
+        are_held = self._source is None and self.main is None and not self._counts_only
+        is_plain = are_held and self.step.section.is_plain and not self.gradient.ignored.sums
+        self.pending.plain_task = task if is_plain else NO_TASK
 
     def _forget_backward(self) -> None:
         """Leave a backward out that was none of the step's."""

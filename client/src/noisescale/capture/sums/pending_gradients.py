@@ -5,15 +5,27 @@
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from noisescale.capture.sums.row_sums import ParameterRows, RowsPart, RowSums
 from noisescale.kernels.squared_norms import SMALL, condense, values_that_count
 
 LEAST_PENDING, MOST_PENDING = 32 << 20, 1 << 30
-"""Bytes of gradients held at most on an accelerator before they are reduced: a quarter of all, between these. A sum
-takes the host a tenth of a millisecond: with 32 MiB for all, a step of 1.3e9 parameters took 1.7 times as long, eight
-micro-batches of 2,048 tokens on an H200."""
+"""Bytes of gradients held at most on an accelerator before they are reduced: a quarter of all, between these, until
+there turns out to be room for all. A sum takes the host a third of a millisecond: with 32 MiB for all, a step of 1.3e9
+parameters took 1.7 times as long, eight micro-batches of 2,048 tokens on an H200."""
+
+LOOKS_FOR_ROOM = 64
+"""Backward passes after which it is looked whether all may wait."""
+
+PLAIN = Tensor, nn.Parameter
+"""Types of parameters whose gradients are held without a look at them."""
+
+NO_TASK = -2
+"""No backward; torch counts them from 0, and calls none -1."""
+
+OnReduce = Callable[[Sequence[int], Sequence[Tensor]], None]
+OnGradient = Callable[[Tensor], None]
 
 
 def most_pending(num_bytes: int) -> int:
@@ -25,7 +37,11 @@ def most_pending(num_bytes: int) -> int:
     return min(max(LEAST_PENDING, num_bytes // 4), MOST_PENDING)
 
 
-OnReduce = Callable[[Sequence[int], Sequence[Tensor]], None]
+def memory_now_and_most(device: torch.device) -> tuple[int, int] | None:
+    """Bytes in use on a device, and the most that ever were; None where that is not counted."""
+    if device.type != "cuda":
+        return None
+    return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
 
 
 class PendingGradients:
@@ -34,7 +50,8 @@ class PendingGradients:
     A gradient is held as `detach()`: that leaves autograd free to hand its memory on to `p.grad`, as it does without
     us. So it must be reduced before the next backward adds to that memory. On the CPU a large gradient is reduced at
     once to the norms of its rows: held, its memory could not be used again within the backward, and fresh memory costs
-    more than the norm.
+    more than the norm. On an accelerator all may wait for the end of the backward where that takes no more memory than
+    the training has had in use before: activations are gone by then, and one sum costs the host less than four.
 
     Args:
         parameters: In the order of their indices.
@@ -42,8 +59,10 @@ class PendingGradients:
         rows: Sum squared norms up; None: of each parameter.
 
     Attributes:
+        held: Those that wait, by the index of their parameter.
         most_bytes: That may wait.
         on_reduce: As given; it may change from step to step.
+        plain_task: The backward that runs, where each gradient of it may simply be held; `NO_TASK` else.
     """
 
     def __init__(
@@ -52,7 +71,10 @@ class PendingGradients:
         self._rows = rows or ParameterRows(len(parameters))
         self._bytes = [p.numel() * p.element_size() for p in parameters]
         self.most_bytes = most_pending(sum(self._bytes))
+        self._device = parameters[0].device
+        self._looks_for_room = LOOKS_FOR_ROOM
         self._reduces_at_once = [p.is_cpu and p.numel() > SMALL for p in parameters]
+        self._are_plain = [type(p) in PLAIN for p in parameters]
         self.on_reduce = on_reduce
         self.clear()
 
@@ -64,6 +86,7 @@ class PendingGradients:
         self._reduced: list[RowsPart] = []
         self._reduced_indices: set[int] = set()
         self.is_complete = True
+        self.plain_task = NO_TASK
 
     @property
     def is_empty(self) -> bool:
@@ -77,6 +100,32 @@ class PendingGradients:
     def has_seen(self, index: int) -> bool:
         """Whether the small batch has had a gradient of this parameter before."""
         return self.held[index] is not None or index in self._reduced_indices
+
+    def hook(self, index: int, otherwise: Callable[[Tensor], None], current_task: Callable[[], int]) -> OnGradient:
+        """What takes the gradients of a parameter: those of `plain_task` in one call, as there are many of them.
+
+        Args:
+            index: Of the parameter.
+            otherwise: Takes all others; never raises.
+            current_task: Which backward runs.
+        """
+        if self._reduces_at_once[index] or not self._are_plain[index]:
+            return otherwise
+        num_bytes = self._bytes[index]
+
+        def hold(gradient: Tensor) -> None:
+            if (
+                self.plain_task != current_task()
+                or self.held[index] is not None
+                or index in self._reduced_indices
+                or self._held_bytes > self.most_bytes
+            ):
+                otherwise(gradient)
+                return
+            self.held[index] = gradient.detach()
+            self._held_bytes += num_bytes
+
+        return hold
 
     def add_reduced(self, part: RowsPart, gradients: Sequence[Tensor]) -> None:
         """Take gradients whose squared norms somebody else has summed up."""
@@ -123,10 +172,19 @@ class PendingGradients:
 
     def take(self) -> tuple[set[int], Tensor] | None:
         """The parameters that had a gradient and the row of their squared norms; then forget."""
+        if self._reduced and self._looks_for_room:
+            self._look_for_room()
         self._reduce_held()
         reduced, indices = self._reduced, self._reduced_indices
         self._reduced, self._reduced_indices = [], set()
         return (indices, self._rows.row(reduced)) if reduced else None
+
+    def _look_for_room(self) -> None:
+        """Let all wait from now on, if what was reduced early had found room in memory that was in use before."""
+        self._looks_for_room -= 1
+        found = memory_now_and_most(self._device)
+        if found is not None and found[0] + sum(self._bytes[index] for index in self._reduced_indices) <= found[1]:
+            self.most_bytes, self._looks_for_room = sum(self._bytes), 0
 
     def _reduce_held(self) -> None:
         indices = [index for index, held in enumerate(self.held) if held is not None]
@@ -136,10 +194,12 @@ class PendingGradients:
         condensed, self._condensed = self._condensed, set()
         self.held = [None] * len(self._bytes)
         self._held_bytes = 0
-        parts = [
-            part if index in condensed else condense(values_that_count(part))
-            for index, part in zip(indices, held, strict=True)
-        ]
+        parts = held
+        if not self._rows.reads_as_they_lie:
+            parts = [
+                part if index in condensed else condense(values_that_count(part))
+                for index, part in zip(indices, held, strict=True)
+            ]
         self._reduced.append(self._rows.part(indices, parts))
         self._reduced_indices.update(indices)
         if self.on_reduce is not None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from noisescale.kernels import PREFERENCE, MultiTensor
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.list_sums import DTYPES
+from noisescale.kernels.memory import contiguous_addresses, sizes_and_types
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.squared_norms import condense, sq_norms_of_condensed, squared_norms
 
@@ -63,9 +64,11 @@ class RowSums(Protocol):
 
     Attributes:
         adds_in_one_pass: `accumulate` costs no more memory traffic than the addition alone.
+        reads_as_they_lie: `part` takes gradients that were not condensed, of whatever layout.
     """
 
     adds_in_one_pass: bool
+    reads_as_they_lie: bool
 
     def part(self, indices: Sequence[int], condensed: Sequence[Tensor]) -> RowsPart:
         """Squared norms of some parameters' gradients; what `condense` gave is as good as the gradient."""
@@ -91,6 +94,7 @@ class ParameterRows:
     """
 
     adds_in_one_pass = False
+    reads_as_they_lie = False
 
     def __init__(self, num_parameters: int, member_PC: Tensor | None = None) -> None:
         self._num_parameters = num_parameters
@@ -131,10 +135,11 @@ class ColumnRows:
     def __init__(self, parameters: Sequence[Tensor], group_of_parameter: Sequence[int], num_groups: int) -> None:
         # Of a sparse gradient there are fewer values than that, each time another number.
         self._numels = [p.numel() * (2 if p.is_complex() else 1) for p in parameters]
+        self.reads_as_they_lie = not any(p.is_complex() for p in parameters)
         self._device = parameters[0].device
         self._groups = group_of_parameter
         self._num_groups = num_groups
-        self._lists: dict[tuple[Sequence[int], tuple[torch.dtype, ...]], MultiTensor] = {}
+        self._lists: dict[tuple[tuple[int, ...], tuple[torch.dtype, ...]], tuple[tuple[int, ...], MultiTensor]] = {}
 
     @staticmethod
     def suits(parameters: Sequence[Tensor], *, in_fp32: bool) -> bool:
@@ -153,29 +158,31 @@ class ColumnRows:
             and (not in_fp32 or takes_triton(PREFERENCE.kernels, device, Operation.ACCUMULATE))
         )
 
-    def _list(self, indices: Sequence[int], values: Sequence[Tensor]) -> MultiTensor:
-        asked = tuple(indices), tuple([value.dtype for value in values])
+    def _list(self, indices: Sequence[int], dtypes: tuple[torch.dtype, ...]) -> tuple[tuple[int, ...], MultiTensor]:
+        """Elements of each, and what sums up lists of these parameters' gradients."""
+        asked = tuple(indices), dtypes
         known = self._lists.get(asked)
         if known is None:
-            known = self._lists[asked] = known_list(
-                tuple([self._numels[index] for index in indices]),
-                asked[1],
-                self._device,
-                tuple([self._groups[index] for index in indices]),
-                self._num_groups,
-            )
+            numels = tuple([self._numels[index] for index in indices])
+            groups = tuple([self._groups[index] for index in indices])
+            known = self._lists[asked] = numels, known_list(numels, dtypes, self._device, groups, self._num_groups)
         return known
 
     def part(self, indices: Sequence[int], condensed: Sequence[Tensor]) -> RowsPart:
         """See `RowSums`."""
-        sums = self._list(indices, condensed).sq_norms(condensed)
-        return RowsPart(indices, sums.sq_norm[len(indices) :])
+        found, dtypes = sizes_and_types(condensed)
+        numels, sums = self._list(indices, dtypes)
+        addresses = contiguous_addresses(condensed) if found == numels else None
+        at_once = None if addresses is None else sums.sq_norms_at(addresses)
+        sq_norm = (sums.sq_norms(condensed) if at_once is None else at_once).sq_norm
+        return RowsPart(indices, sq_norm[len(indices) :])
 
     def accumulate(
         self, indices: Sequence[int], sums: Sequence[Tensor], gradients: Sequence[Tensor]
     ) -> tuple[RowsPart, RowsPart | None]:
         """See `RowSums`."""
-        found = self._list(indices, gradients).accumulate(sums, gradients)
+        _, added = self._list(indices, tuple([gradient.dtype for gradient in gradients]))
+        found = added.accumulate(sums, gradients)
         assert found.other_sq_norm is not None
         torch.autograd.graph.increment_version(sums)  # the kernel writes where torch cannot count
         first = len(indices)

@@ -19,6 +19,7 @@ DOTS = tl.constexpr(1)
 ACCUMULATE = tl.constexpr(2)
 PRECONDITIONED = tl.constexpr(3)
 SIGNS = tl.constexpr(4)
+METRIC = tl.constexpr(5)
 
 SMALLEST = tl.constexpr(2.0**-86)
 """Sum from which squares below the least normal fp32 number, 2⁻¹²⁶, can be forgotten: 2¹⁶ of them are 2⁻¹¹⁰."""
@@ -56,7 +57,8 @@ def reduce_chunks(
     """One program a chunk: its sums go to partials [N, C], fp64.
 
     Args:
-        table: Elements, address of x and address of y of each tensor, int64 [3, P]; a missing tensor has address 0.
+        table: Elements, address of x and address of y of each tensor, int64 [3, P], and in row 5 that of z where there
+            are three lists; a missing tensor has address 0.
         first_numbers: Of each tensor, fp64 [P]; see `Operation`.
         second_numbers: Of each tensor, fp64 [P].
         chunk_tensor: See `Layout`.
@@ -90,6 +92,9 @@ def reduce_chunks(
         other_address = tl.load(table + 2 * num_tensors + tensor)
         other = tl.multiple_of(other_address.to(tl.pointer_type(OTHER)), ALIGNMENT) + base
         has_other = other_address != 0
+    third = other
+    if OPERATION == METRIC:
+        third = tl.multiple_of(tl.load(table + 5 * num_tensors + tensor).to(tl.pointer_type(OTHER)), ALIGNMENT) + base
     scale = tl.full((), 1.0, tl.float64)
     if HAS_SCALE:
         scale = tl.load(inverse_scale).to(tl.float64)
@@ -98,7 +103,7 @@ def reduce_chunks(
     if OPERATION == PRECONDITIONED:
         number_a = tl.load(first_numbers + tensor)
         number_b = 1.0 / tl.sqrt(tl.load(second_numbers + tensor))
-    if OPERATION == SIGNS:
+    if OPERATION == SIGNS or OPERATION == METRIC:  # noqa: SIM109  # Triton knows no `in`
         number_a = tl.load(first_numbers + tensor)
         number_b = tl.load(second_numbers + tensor)
 
@@ -111,6 +116,7 @@ def reduce_chunks(
         total_0, total_1, total_2 = quick_sums(
             first,
             other,
+            third,
             count,
             scale.to(ACCUMULATOR),
             number_a.to(ACCUMULATOR),
@@ -124,7 +130,7 @@ def reduce_chunks(
             tl.debug_barrier()  # what other threads have just written is read again below
     if (has_first | has_other) & (is_done == 0):
         total_0, total_1, total_2, nonfinite = careful_sums(
-            first, other, count, has_first, has_other, scale, number_a, number_b, OPERATION
+            first, other, third, count, has_first, has_other, scale, number_a, number_b, OPERATION
         )
 
     slot = partials + tl.load(chunk_slot + chunk)
@@ -133,7 +139,7 @@ def reduce_chunks(
     if OPERATION != SQ_NORMS and OPERATION != PRECONDITIONED:
         tl.store(slot, total_1)
         slot += num_chunks
-    if OPERATION == DOTS or OPERATION == SIGNS:  # noqa: SIM109  # Triton knows no `in`
+    if OPERATION == DOTS or OPERATION == SIGNS or OPERATION == METRIC:  # noqa: SIM109
         tl.store(slot, total_2)
         slot += num_chunks
     tl.store(slot, nonfinite)
@@ -143,6 +149,7 @@ def reduce_chunks(
 def quick_sums(
     first,
     other,
+    third,
     count,
     scale,
     number_a,
@@ -165,7 +172,10 @@ def quick_sums(
         if OPERATION == ACCUMULATE:
             y = y + x
             tl.store(other + start + lane, y)
-        sum_0, sum_1, sum_2 = with_terms(sum_0, sum_1, sum_2, x, y, scale, number_a, number_b, OPERATION)
+        z = y
+        if OPERATION == METRIC:
+            z = tl.load(third + start + lane).to(ACCUMULATOR)
+        sum_0, sum_1, sum_2 = with_terms(sum_0, sum_1, sum_2, x, y, z, scale, number_a, number_b, OPERATION)
     if whole < count:
         is_left = whole + lane < count
         x = tl.load(first + whole + lane, mask=is_left, other=0.0).to(ACCUMULATOR)
@@ -175,12 +185,15 @@ def quick_sums(
         if OPERATION == ACCUMULATE:
             y = y + x
             tl.store(other + whole + lane, y, mask=is_left)
-        sum_0, sum_1, sum_2 = with_terms(sum_0, sum_1, sum_2, x, y, scale, number_a, number_b, OPERATION)
+        z = y
+        if OPERATION == METRIC:
+            z = tl.load(third + whole + lane, mask=is_left, other=0.0).to(ACCUMULATOR)
+        sum_0, sum_1, sum_2 = with_terms(sum_0, sum_1, sum_2, x, y, z, scale, number_a, number_b, OPERATION)
     return tl.sum(sum_0.to(tl.float64)), tl.sum(sum_1.to(tl.float64)), tl.sum(sum_2.to(tl.float64))
 
 
 @triton.jit
-def careful_sums(first, other, count, has_first, has_other, scale, number_a, number_b, OPERATION: tl.constexpr):
+def careful_sums(first, other, third, count, has_first, has_other, scale, number_a, number_b, OPERATION: tl.constexpr):
     """The sums of one chunk in fp64, and how many of its elements are NaN or infinite; one list may be missing."""
     lane = tl.arange(0, CAREFUL_BLOCK)
     sum_0 = tl.zeros([CAREFUL_BLOCK], tl.float64)
@@ -196,17 +209,28 @@ def careful_sums(first, other, count, has_first, has_other, scale, number_a, num
         if OPERATION != SQ_NORMS:
             y = tl.load(other + start + lane, mask=start + lane < other_count, other=0.0).to(tl.float64)
             nonfinite += tl.where(tl.abs(y) < float("inf"), 0.0, 1.0)
-        sum_0, sum_1, sum_2 = with_terms(sum_0, sum_1, sum_2, x, y, scale, number_a, number_b, OPERATION)
+        z = y
+        if OPERATION == METRIC:  # what is missing beside it is zeros
+            z = tl.load(third + start + lane, mask=start + lane < tl.minimum(first_count, other_count), other=0.0)
+            z = z.to(tl.float64)
+        sum_0, sum_1, sum_2 = with_terms(sum_0, sum_1, sum_2, x, y, z, scale, number_a, number_b, OPERATION)
     return tl.sum(sum_0), tl.sum(sum_1), tl.sum(sum_2), tl.sum(nonfinite)
 
 
 @triton.jit
-def with_terms(sum_0, sum_1, sum_2, x, y, scale, number_a, number_b, OPERATION: tl.constexpr):
+def with_terms(sum_0, sum_1, sum_2, x, y, z, scale, number_a, number_b, OPERATION: tl.constexpr):
     """The sums with one block's terms added; those that the operation does not have stay as they are."""
     if OPERATION == PRECONDITIONED:
         quotient = x * scale / (tl.sqrt(y) * number_b + number_a)
         quotient = tl.where(y == 0, x * 0, quotient)  # not 0: a NaN stays one
         sum_0 += quotient * quotient
+    elif OPERATION == METRIC:
+        x = x * scale
+        quotient = x / (tl.sqrt(y) * number_b + number_a)
+        quotient = tl.where(y == 0, x * 0, quotient)  # not 0: a NaN stays one
+        sum_0 += x * x
+        sum_1 += x * quotient
+        sum_2 += z * quotient
     elif OPERATION == SIGNS:
         a = x * number_a
         b = y * number_b

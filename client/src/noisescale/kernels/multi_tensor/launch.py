@@ -3,7 +3,7 @@
 import contextlib
 import struct
 from collections.abc import Hashable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
 
@@ -76,9 +76,10 @@ def block_of(operation: Operation) -> int:
     return 2048 if operation.has_other else 4096
 
 
+@lru_cache
 def compile_time_values(
     operation: Operation, first: torch.dtype, other: torch.dtype, *, has_scale: bool, is_aligned: bool
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """What selects a variant of `reduce_chunks`.
 
     Args:
@@ -122,9 +123,9 @@ class FusedReduction:
         self._segment_low = _sent(layout.segment_low, device)
         self._segment_high = _sent(layout.segment_high, device)
         self._num_tensors = len(layout.numels)
-        self._table = PointerTable(5 * self._num_tensors, device)
+        self._table = PointerTable(6 * self._num_tensors, device)
         self._plain_table = PointerTable(self._num_tensors, device, constants=layout.numels)
-        self._plain_pairs = PointerTable(4 * self._num_tensors, device, constants=layout.numels)
+        self._plain_lists = PointerTable(5 * self._num_tensors, device, constants=layout.numels)
         self._last_plain: tuple[tuple[int, ...], bool] = (), True
         self._runs = MemoryRuns()
 
@@ -138,7 +139,7 @@ class FusedReduction:
         first, other = self._runs.of(lists.first, lists.other)
         other_types = [self._align_types(launch, first, other) for launch in self._layout.launches]
         partial_NC = torch.empty(operation.num_sums, self._layout.num_chunks, dtype=torch.float64, device=self._device)
-        entries = self._entries(first, other, lists.numbers)
+        entries = self._entries(first, other, lists.numbers, lists.third)
         with _on(self._device), self._table.holding(entries) as table:
             for launch, other_type in zip(self._layout.launches, other_types, strict=True):
                 if launch.num_chunks:
@@ -152,13 +153,14 @@ class FusedReduction:
 
     def sums_at(self, operation: Operation, lists: PlainLists) -> Tensor:
         """See `PlainReduction`."""
-        addresses = lists.first + lists.other
+        addresses = lists.first + lists.other + lists.third
         if addresses != self._last_plain[0]:
             self._last_plain = addresses, not reduce(or_, addresses) % VECTOR_BYTES
         partial_NC = torch.empty(operation.num_sums, self._layout.num_chunks, dtype=torch.float64, device=self._device)
         pointers, entries = self._plain_table, addresses
         if operation.has_other:
-            pointers, entries = self._plain_pairs, addresses + tuple(self._number_entries(lists.numbers))
+            numbers, third = tuple(self._number_entries(lists.numbers)), lists.third or (0,) * self._num_tensors
+            pointers, entries = self._plain_lists, (*lists.first, *lists.other, *numbers, *third)
         with _on(self._device), pointers.holding(entries) as table:
             for launch in self._layout.launches:
                 if launch.num_chunks:
@@ -241,14 +243,16 @@ class FusedReduction:
         if table.is_in_graph and self not in _IN_GRAPHS:
             _IN_GRAPHS.append(self)
 
-    def _entries(self, first: Sequence[Tensor | None], other: Sequence[Tensor | None], numbers: Any) -> list[int]:
-        """The table: elements, addresses of x and y, and both numbers where the host knows them."""
+    def _entries(
+        self, first: Sequence[Tensor | None], other: Sequence[Tensor | None], numbers: Any, third: Sequence[Any]
+    ) -> list[int]:
+        """The table: elements, addresses of x and y, both numbers where the host knows them, and addresses of z."""
         nothing = [0] * self._num_tensors
         numels = _numels(first)
         if other and None in first:
             numels = [max(pair) for pair in zip(numels, _numels(other), strict=True)]
         entries = numels + _addresses(first) + (_addresses(other) if other else nothing)
-        return entries + self._number_entries(numbers)
+        return entries + self._number_entries(numbers) + (_addresses(third) if third else nothing)
 
     def _number_entries(self, numbers: tuple[Numbers, Numbers] | None) -> list[int]:
         """Both numbers of each tensor as bits; zeros where the host does not know them."""
@@ -261,9 +265,8 @@ class FusedReduction:
 
     def _is_aligned(self, entries: Sequence[int], launch: Launch) -> bool:
         num = self._num_tensors
-        if len(launch.indices) == num:
-            return not reduce(or_, entries[num : 3 * num]) % VECTOR_BYTES
-        return not any((entries[num + index] | entries[2 * num + index]) % VECTOR_BYTES for index in launch.indices)
+        rows = num, 2 * num, 5 * num  # of addresses
+        return not any(entries[row + index] % VECTOR_BYTES for row in rows for index in launch.indices)
 
     def _on_device(self, numbers: Numbers, table: Tensor, row: int) -> Tensor:
         if isinstance(numbers, Tensor):
@@ -303,4 +306,6 @@ def _sent(values: Tensor, device: torch.device) -> Tensor:
 
 
 def _on(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return contextlib.nullcontext()
+    return torch.cuda.device(device)

@@ -30,8 +30,7 @@ PIECE_ON_HOST = 1 << 16
 PIECE_ON_DEVICE = 1 << 23
 """Elements converted at a time: few launches, 64 MiB."""
 
-Pair = tuple[Tensor, Tensor]
-Terms = Callable[[Tensor, Tensor, Any, Any], list[Tensor]]
+Terms = Callable[..., list[Tensor]]
 
 
 # Squared norms of many tensors by PyTorch's own operators, to 1e-6 relative, without waiting for the device.
@@ -147,13 +146,13 @@ class NaiveReduction:
         for index, (first, other) in enumerate(zip(lists.first, lists.other, strict=True)):
             total_N = torch.zeros(operation.num_sums, dtype=torch.float64, device=self._device)
             numbers = lists.numbers_of(index)
-            for x, y in pieces(first, other):
+            for x, y, *z in pieces(first, other, *lists.third[index : index + 1]):
                 counts = num_nonfinite(x) + num_nonfinite(y)
                 x, y = x.double(), y.double()
                 if lists.inverse_scale is not None:
                     x = x * lists.inverse_scale
-                    y = y if operation is Operation.PRECONDITIONED else y * lists.inverse_scale
-                terms = TERMS[operation](x, y, *numbers)
+                    y = y * lists.inverse_scale if operation in SCALED_PAIRS else y
+                terms = TERMS[operation](x, y, *numbers, *z)
                 total_N += torch.stack([*(term.sum() for term in terms), counts.double()])
             sums_P.append(total_N)
         return torch.stack(sums_P, dim=1)
@@ -164,20 +163,18 @@ def num_nonfinite(values: Tensor) -> Tensor:
     return values.isfinite().logical_not_().sum()
 
 
-def pieces(first: Tensor | None, other: Tensor | None) -> Iterator[Pair]:
-    """Both lists' elements in pieces of equal length; a tensor that is missing is zeros.
+def pieces(*tensors: Tensor | None) -> Iterator[tuple[Tensor, ...]]:
+    """The lists' elements in pieces of equal length; a tensor that is missing is zeros.
 
     Args:
-        first: x.
-        other: y, in the shape of x.
+        tensors: x, y, and z where there are three lists, of one shape.
     """
-    there = first if first is not None else other
+    there = next((tensor for tensor in tensors if tensor is not None), None)
     if there is None or there.numel() == 0:
         return
     size = PIECE_ON_HOST if there.is_cpu else PIECE_ON_DEVICE
-    x = torch.zeros_like(there) if first is None else first
-    y = torch.zeros_like(there) if other is None else other
-    yield from zip(x.reshape(-1).split(size), y.reshape(-1).split(size), strict=True)
+    whole = [torch.zeros_like(there) if tensor is None else tensor for tensor in tensors]
+    yield from zip(*(tensor.reshape(-1).split(size) for tensor in whole), strict=True)
 
 
 def _dot_terms(x: Tensor, y: Tensor, *_: object) -> list[Tensor]:
@@ -198,9 +195,19 @@ def _sign_terms(x: Tensor, y: Tensor, factor_a: Any, factor_b: Any) -> list[Tens
     return [(a - b).abs_(), (a.abs() + b.abs()) / 2, (a.sign() * b + b.sign() * a) / 2]
 
 
+def _metric_terms(x: Tensor, y: Tensor, eps: Any, scale: Any, z: Tensor) -> list[Tensor]:
+    quotient = x / (y.sqrt() * scale).add_(eps)
+    quotient = torch.where(y == 0, x * 0, quotient)
+    return [x * x, x * quotient, z.double() * quotient]
+
+
+SCALED_PAIRS = (Operation.DOTS, Operation.ACCUMULATE)
+"""Whose y is a gradient, too, and is multiplied by an inverse scale."""
+
 TERMS: dict[Operation, Terms] = {
     Operation.DOTS: _dot_terms,
     Operation.ACCUMULATE: _accumulate_terms,
     Operation.PRECONDITIONED: _preconditioned_terms,
     Operation.SIGNS: _sign_terms,
+    Operation.METRIC: _metric_terms,
 }

@@ -77,7 +77,9 @@ def _lists(operation: Operation, firsts: list[Tensor], others: list[Tensor]) -> 
     present: list[Tensor | None] = [None, *firsts[1:]]
     if operation is Operation.SQ_NORMS:
         return Lists(present)
-    return Lists(present, [other.clone() for other in others], ([0.5] * len(SIZES), [0.25] * len(SIZES)))
+    numbers = [0.5] * len(SIZES), [0.25] * len(SIZES)
+    third = [other + 1 for other in others] if operation.has_third else []
+    return Lists(present, [other.clone() for other in others], numbers, third=third)
 
 
 def _numbers(size: int, device: torch.device, period: int) -> Tensor:
