@@ -184,6 +184,7 @@ MEASURED = MappingProxyType(
         "kappa": Measured("policies/benchmark_kappa.py", alone=("benchmarks/policies/references.csv",)),
         "odds": Measured("policies/benchmark_odds.py", alone=("benchmarks/policies/references.csv",)),
         "far_rates": Measured("policies/benchmark_far_rates.py", alone=("benchmarks/policies/references.csv",)),
+        "rate_signals": Measured("policies/benchmark_rate_signals.py", alone=("benchmarks/policies/references.csv",)),
         "odds_over_time": Measured("policies/benchmark_odds_over_time.py"),
         "outlook": Measured("benchmark_outlook.py"),
         "rests": Measured("benchmark_rests.py"),

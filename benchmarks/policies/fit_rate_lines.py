@@ -61,7 +61,7 @@ def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]
     replicas, stream = Replicas.new(task, [seed for _, seed in cells]), RandomStream()
     origin, sums = replicas.parameters.clone(), np.zeros(len(cells))
     spans: list[list[Span]] = [[] for _ in cells]
-    edges = _looks(round(planned))
+    edges = looks(round(planned))
     ends = {min(edges, key=lambda edge: abs(edge - max(2, share * planned))): share for share in SHARES}
     rates = [tuned.learning_rate * factor for factor, _ in cells]
     found, done = [], 0
@@ -89,7 +89,7 @@ def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]
     return found
 
 
-def _looks(planned: int) -> list[int]:
+def looks(planned: int) -> list[int]:
     """Steps at which a follower looks."""
     found = [0]
     while found[-1] < planned:
