@@ -231,7 +231,7 @@ def main() -> None:
         write("capture", [*every_step(digits, ""), *budget(digits)])
         return
     middle = text_job("0.8 M transformer", Transformer(128), micro_batches=8, warm_up=70, steps=4, rounds=12)
-    large = text_job("10 M transformer", Transformer(448), micro_batches=8, warm_up=6, steps=2, rounds=8)
+    large = text_job("10 M transformer", Transformer(448), micro_batches=8, warm_up=70, steps=2, rounds=8)
     alone = [
         text_job(name, CausalTransformer(width), micro_batches=1, warm_up=10, steps=10, rounds=12)
         for name, width in (("0.1 M transformer", 48), ("0.8 M transformer, causal", 128))
