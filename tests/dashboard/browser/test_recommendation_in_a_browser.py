@@ -1,10 +1,12 @@
-"""Planning with limits in Chromium: from the fields into the address, and from the address into the fields."""
+"""The recommendation in Chromium: its limits in the address, how high it is, how much it says."""
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
+from card_numbers import MOST_NUMBERS, MOST_PIXELS, height_of, shown_card
 from dashboard_visit import RUN, Visit
 from fakes_runs import RUNS, FakeRun
 
@@ -53,16 +55,8 @@ async def test_what_was_redundant_stays_when_the_key_figures_are_drawn_anew(page
 async def cards_that_say_too_much(page: Page, address: str, runs: tuple[FakeRun, ...]) -> dict[str, tuple[int, int]]:
     """Height and numbers of each card above 420 pixels or 14 numbers."""
     await page.set_viewport_size({"width": 1440, "height": 1000})
-    card, found = page.locator(".card.rec"), {}
-    for run in runs:
-        await page.goto(f"{address}/runs/{run.id}")
-        await expect(card.locator(".big")).not_to_be_empty()
-        box = await card.bounding_box()
-        assert box is not None
-        shown = card.locator(".big, .big + .why, #run-advice-chip, #run-advice-rows td b, .annotation, .xtick")
-        numbers = re.findall(r"\d[\d.,]*", " ".join(await shown.all_text_contents()))
-        found[run.name] = (round(box["height"]), len(numbers))
-    return {name: seen for name, seen in found.items() if seen[0] > 420 or seen[1] > 14}
+    found = {run.name: await shown_card(page, f"{address}/runs/{run.id}") for run in runs}
+    return {name: seen for name, seen in found.items() if seen[0] > MOST_PIXELS or seen[1] > MOST_NUMBERS}
 
 
 @pytest.mark.slow
@@ -70,8 +64,32 @@ async def test_the_card_of_a_change_is_at_most_420_pixels_high_and_says_at_most_
     page: Page, address: str
 ) -> None:
     assert await cards_that_say_too_much(page, address, RUNS[:2]) == {}
+    # of a rate that is off, too, with what it should be
+    await expect(page.locator("#run-advice-rows")).to_contain_text("2.4e-3 (9.6e-4 – 6.0e-3)")
 
 
 @pytest.mark.slow
 async def test_so_is_the_card_of_ten_runs(page: Page, address: str) -> None:
     assert await cards_that_say_too_much(page, address, RUNS[:10]) == {}
+
+
+@pytest.mark.slow
+async def test_what_comes_late_to_the_page_does_not_move_what_the_card_says(page: Page, address: str) -> None:
+    card = page.locator(".card.rec")
+    is_wanted = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        if "run-rate-figure" in (route.request.post_data or ""):
+            await is_wanted.wait()
+        await route.continue_()
+
+    await page.route("**/_dash-update-component", late)
+    await page.goto(f"{address}{RUN}")
+    await expect(card.locator(".big")).not_to_be_empty()
+    await expect(card).to_contain_text("Now too low; best")
+    before = await height_of(card)
+
+    is_wanted.set()
+    await page.wait_for_selector("#run-rate .trace", state="attached")
+
+    assert await height_of(card) == before

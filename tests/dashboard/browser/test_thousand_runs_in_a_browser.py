@@ -3,16 +3,16 @@
 What is cut says so, no number is cut, no two labels overlap, no card is blank, no page scrolls sideways, axe is quiet.
 """
 
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page
 
 import thousand_runs
 from axe_findings import DRAWINGS, serious_findings
+from card_numbers import MOST_NUMBERS, MOST_PIXELS, shown_card
 from noisescale_dashboard.app import mount
 from page_geometry import complaints
 from served_app import TOKEN, served_app
@@ -56,7 +56,6 @@ PAGES = {
     "settings": "/settings",
 }
 OF_PAPER = "a report"
-MOST_NUMBERS, MOST_PIXELS = 14, 420
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,24 +184,9 @@ async def test_the_card_of_each_kind_of_run_is_at_most_420_pixels_high_and_says_
     context = await browser.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
     page = await context.new_page()
     await page.goto(f"{team.url}/login?token={TOKEN}&next=/settings")
-    card, seen = page.locator(".card.rec"), {}
 
-    for kind in CARDS:
-        await page.goto(f"{team.url}/runs/{team.ids[kind]}")
-        await expect(card.locator(".big")).not_to_be_empty()
-        box = await card.bounding_box()
-        assert box is not None
-        seen[kind] = (round(box["height"]), numbers_of(await card.locator(SHOWN).all_text_contents()))
+    seen = {kind: await shown_card(page, f"{team.url}/runs/{team.ids[kind]}") for kind in CARDS}
 
     await context.close()
     print("card, height in pixels and numbers:", seen)
     assert {kind: one for kind, one in seen.items() if one[0] > MOST_PIXELS or one[1] > MOST_NUMBERS} == {}
-
-
-SHOWN = ".big, .big ~ .why, #run-advice-chip, #run-advice-rows td, .annotation, .xtick"
-BETWEEN = r"[−+]?[\d.,]+ ?[k%×M]* (?:–|to) [−+]?[\d.,]+ ?[k%×M]*"
-
-
-def numbers_of(texts: Sequence[str]) -> int:
-    """How many numbers are said; an interval goes with the value beside it."""
-    return sum(len(re.findall(r"\d[\d.,]*", re.sub(BETWEEN, "", text))) for text in texts)

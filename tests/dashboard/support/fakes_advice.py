@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fakes_laws import LEARNING_RATE
 from fakes_runs import FakeRun, decision_json, efficiency_json, estimate_json
 
 UNCALIBRATED = {
@@ -106,7 +107,7 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
             "level": 0.95,
         },
         "learning_rate": {
-            "current": 6e-4,
+            "current": LEARNING_RATE,
             "recommended": 1.04e-3,
             "low": 9.1e-4,
             "high": 1.19e-3,

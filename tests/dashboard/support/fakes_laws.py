@@ -133,6 +133,10 @@ def run_forecast_json(run: FakeRun) -> dict[str, Any]:
     return {"law": law, "reason": None, "observed": observed, "num_cold": 3, "curve": curve, "warnings": []}
 
 
+LEARNING_RATE = 6e-4
+"""As the recommendation has it."""
+
+
 def learning_rate_json(run: FakeRun) -> dict[str, Any]:
     """A rate that turns out too low by a factor of about 4; nothing for a run that is not resolved."""
     nothing = dict.fromkeys(
@@ -143,7 +147,7 @@ def learning_rate_json(run: FakeRun) -> dict[str, Any]:
     said = {
         "run_id": run.id,
         "optimizer": "AdamW",
-        "learning_rate": 0.1,
+        "learning_rate": LEARNING_RATE,
         "schedule": "constant",
         "headline": "No verdict on the learning rate",
         "reason": "The path of the parameters is not measured.",
@@ -191,7 +195,7 @@ def _rate_point(step: int) -> dict[str, Any]:
     octaves = -2.0 - 20 / step if step >= 100 else None
     return {
         "step": step,
-        "learning_rate": 0.1,
+        "learning_rate": LEARNING_RATE,
         "verdict": None if octaves is None else "too_low",
         "ratio": ratio,
         "ratio_low": ratio - 0.1,

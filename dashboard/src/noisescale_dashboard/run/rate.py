@@ -1,6 +1,7 @@
 """Whether the learning rate is right: a figure of its own, and a row of the recommendation."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, html, no_update
@@ -20,7 +21,6 @@ CHANGED = (
     Output(f"{CARD}-subtitle", "children"),
     Output(f"{CARD}-footer", "children"),
     Output("run-rate-sentence", "children"),
-    Output("run-advice-rate-now", "children"),
     Output("run-advice-rate", "children"),
 )
 
@@ -37,13 +37,8 @@ def rate_card() -> html.Section:
     )
 
 
-def place_at_a_glance() -> html.Div:
-    """Where the recommendation warns that the rate is off, beside the one that goes with its batch."""
-    return html.Div(id="run-advice-rate-now")
-
-
 def row_place() -> html.Div:
-    """Where the recommendation says it in full."""
+    """Where the recommendation says it."""
     return html.Div(id="run-advice-rate")
 
 
@@ -57,9 +52,9 @@ def register(app: Dash, api: ApiClient) -> None:
         try:
             found = await api.learning_rate(visitor_headers(ctx.headers), run_id)
         except ApiProblem as problem:
-            return no_update, f"not loaded: {problem.title}", no_update, no_update, no_update, no_update
+            return no_update, f"not loaded: {problem.title}", no_update, no_update, no_update
         figure = await asyncio.to_thread(learning_rate_over_training.learning_rate_over_training, found, narrow=narrow)
-        return figure, subtitle(found), unbroken(found.reason), sentence(found), at_a_glance(found), row(found)
+        return figure, subtitle(found), unbroken(found.reason), sentence(found), row(found)
 
 
 def subtitle(found: RateVerdict) -> str:
@@ -73,20 +68,24 @@ def sentence(found: RateVerdict) -> str:
     return f"{found.headline}." if found.factor is None else f"{found.headline}: {_best(found)}."
 
 
-def at_a_glance(found: RateVerdict) -> list[Child]:
-    """That the rate is too low or too high, in a line; nothing else has to be seen at once."""
+async def asked_beside(api: ApiClient, visitor: Mapping[str, str], run_id: str) -> RateVerdict:
+    """The verdict for the recommendation, which stands without one where it does not come: the figure says why."""
+    try:
+        return await api.learning_rate(visitor, run_id)
+    except ApiProblem:
+        return RateVerdict()
+
+
+def at_a_glance(found: RateVerdict) -> tuple[Child, Child] | None:
+    """That the rate is too low or too high, and the best one with its interval; nothing else has to be seen at once."""
     now, factors = found.learning_rate, (found.factor, found.factor_low, found.factor_high)
     if found.verdict not in ("too_low", "too_high") or now is None:
-        return []
+        return None
     best, low, high = (None if factor is None else rate(float(f"{now * factor:.2g}")) for factor in factors)
     if best is None or low is None or high is None:
-        return []
-    said = [
-        html.B(found.verdict.replace("_", " ")),
-        html.Div(f"best {best} ({low} – {high})", className="num dim small"),
-    ]
-    cells = html.Tr([html.Th("Learning rate now", scope="row"), html.Td(said)])
-    return [html.Table(html.Tbody(cells), className="tb glance")]
+        return None
+    off = html.B(found.verdict.replace("_", " "))
+    return html.Span(["Now ", off, "; best"]), html.Span([html.B(best), f" ({low} – {high})"], className="num")
 
 
 def row(found: RateVerdict) -> list[Child]:

@@ -10,6 +10,7 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard.answers.advice import Recommendation
 from noisescale_dashboard.answers.common import Run
 from noisescale_dashboard.answers.plans import Limit
+from noisescale_dashboard.answers.series import RateVerdict
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures.planning import batch_bullet, trade_off_position
@@ -97,7 +98,6 @@ def layout() -> html.Section:
                 figure_box("run-bullet", card_id=CARD, height=batch_bullet.HEIGHT), id=f"{CARD}-bullet", hidden=True
             ),
             html.Div(id=f"{CARD}-rows"),
-            run_rate.place_at_a_glance(),
             recommendation_schedule.copy_button(),
             _details(),
         ],
@@ -143,17 +143,19 @@ def register(app: Dash, api: ApiClient) -> None:
             raise PreventUpdate
         visitor, limits = visitor_headers(ctx.headers), plan_limits.asked(view)
         try:
-            run, advice, allowed = await asyncio.gather(
+            run, advice, allowed, of_rate = await asyncio.gather(
                 api.run(visitor, run_id),
                 api.recommendation(visitor, run_id, view["pref"], limits),
                 plan_limits.allowed(api, visitor, run_id, view),
+                # in the same answer: a warning that came later would move what stands below it
+                run_rate.asked_beside(api, visitor, run_id),
             )
         except ApiProblem as problem:
             is_refused = problem.status == 422 and bool(limits)
             return _unchanged("not planned: see the limits" if is_refused else f"not loaded: {problem.title}") + (
                 plan_limits.refusal(problem) if is_refused else (no_update,) * len(plan_limits.REFUSED)
             )
-        return _shown(advice, run, view, allowed, narrow=narrow) + plan_limits.refusal(None)
+        return _shown(advice, run, view, allowed, of_rate, narrow=narrow) + plan_limits.refusal(None)
 
 
 def _unchanged(subtitle: str) -> tuple[Any, ...]:
@@ -163,13 +165,19 @@ def _unchanged(subtitle: str) -> tuple[Any, ...]:
 
 
 def _shown(
-    advice: Recommendation, run: Run, view: Mapping[str, Any], allowed: Sequence[Limit], *, narrow: bool
+    advice: Recommendation,
+    run: Run,
+    view: Mapping[str, Any],
+    allowed: Sequence[Limit],
+    of_rate: RateVerdict,
+    *,
+    narrow: bool,
 ) -> tuple[Any, ...]:
     has_batch = advice.recommended_batch_size is not None and advice.decision != UNDECIDED
     return (
         batch_bullet.batch_bullet(advice, allowed) if has_batch else no_update,
         top(advice),
-        rows(advice, run) if has_batch else [],
+        rows(advice, run, of_rate),
         why(advice),
         Still(bottom(advice, run)),
         not has_batch,
@@ -223,27 +231,30 @@ def top(advice: Recommendation) -> list[Child]:
     return parts
 
 
-def rows(advice: Recommendation, run: Run) -> list[Child]:
-    """Time, cost and learning rate of a change, now against then; nothing where the batch stays."""
-    if advice.decision not in MOVES:
+def rows(advice: Recommendation, run: Run, of_rate: RateVerdict) -> list[Child]:
+    """Time, cost and learning rate of a change, now against then, and the best rate where the present one is off."""
+    is_change = advice.decision in MOVES and advice.recommended_batch_size is not None
+    off = run_rate.at_a_glance(of_rate)
+    told = recommendation_table.at_a_glance(advice, run) if is_change else []
+    cells = [_row(label, value) for label, value in told]
+    lr = advice.learning_rate
+    if is_change and lr.recommended is not None:
+        then: list[Child] = [f"{rate(lr.current)} → ", html.B(rate(lr.recommended))]
+        cells.append(_row("Learning rate, by the batch", html.Span(then, className="num")))
+    elif off is not None:
+        cells.append(_row("Learning rate", html.Span(rate(of_rate.learning_rate), className="num")))
+    if off is not None:
+        cells.append(_row(*off, style="goes-on"))
+    if not cells:
         return []
-    told = [*recommendation_table.at_a_glance(advice, run), *_rate_row(advice)]
-    cells = [html.Tr([html.Th(label, scope="row"), html.Td(value)]) for label, value in told]
     table = html.Table(html.Tbody(cells), className="tb glance")
-    untimed = recommendation_table.why_no_time(advice)
+    # there is room for one of the two, and Details say why in full
+    untimed = recommendation_table.why_no_time(advice) if is_change and off is None else None
     return [table, html.P(untimed, className="dim small untimed")] if untimed else [table]
 
 
-def _rate_row(advice: Recommendation) -> list[tuple[str, Child]]:
-    lr = advice.learning_rate
-    if lr.recommended is None:
-        return []
-    return [
-        (
-            "Learning rate, by the batch",
-            html.Span([f"{rate(lr.current)} → ", html.B(rate(lr.recommended))], className="num"),
-        )
-    ]
+def _row(label: Child, value: Child, *, style: str = "") -> html.Tr:
+    return html.Tr([html.Th(label, scope="row"), html.Td(value)], className=style)
 
 
 def why(advice: Recommendation) -> list[Child]:

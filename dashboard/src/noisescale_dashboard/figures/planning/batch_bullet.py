@@ -13,8 +13,8 @@ from noisescale_dashboard.words.decisions import MOVES
 from noisescale_dashboard.words.number_format import count
 
 HEIGHT = 88
-MOST_TICKS = 2
-"""The two batches stand on the axis already."""
+MOST_MARKS = 3
+"""Numbers on the axis, batches and ticks: a reader in a hurry takes in few."""
 CLOSE_LABELS = 0.16
 """Labels nearer than this share of the axis are set on two sides."""
 
@@ -36,7 +36,8 @@ def batch_bullet(recommendation: Recommendation, allowed: Sequence[Limit] = ()) 
     figure = blank_figure(height=HEIGHT, left=8, right=8, top=26, bottom=24)
     figure.update_layout(hovermode=False)
     figure.update_yaxes(visible=False, range=[-1, 1])
-    values, words = axes.power_of_two_ticks(low, high, at_most=MOST_TICKS)
+    num_batches = 2 if now and best and best != now else 1
+    values, words = axes.power_of_two_ticks(low, high, at_most=MOST_MARKS - num_batches)
     figure.update_xaxes(
         type="log", range=[math.log10(low), math.log10(high)], tickvals=values, ticktext=words,
         showline=False, ticks="", showspikes=False, fixedrange=True,
