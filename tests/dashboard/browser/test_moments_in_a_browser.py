@@ -34,7 +34,10 @@ async def visit(reader: BrowserContext, address: str) -> AsyncIterator[Visit]:
 
 async def point_at(page: Page, figure: str, part: float) -> tuple[float, float]:
     """Where the pointer is then: so far along the x axis of the figure."""
-    box = await page.locator(f"{figure} .nsewdrag").first.bounding_box()
+    area = page.locator(f"{figure} .nsewdrag").first
+    # what lies below the window is beyond any pointer
+    await area.scroll_into_view_if_needed()
+    box = await area.bounding_box()
     assert box
     x, y = box["x"] + part * box["width"], box["y"] + box["height"] / 2
     # two moves: the first may only tell the page that there is a pointer

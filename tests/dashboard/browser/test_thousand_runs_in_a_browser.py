@@ -95,8 +95,16 @@ def ids_of(made: tuple[Made, ...], http: httpx.Client) -> dict[str, str]:
     for word, decision in decided.items():
         listed = http.get("/runs", params={"decision": decision, "trials": "hide", "limit": 1}).json()["runs"]
         found[word] = listed[0]["id"]
+    found |= {"rate off": rate_off(http, "probably_decrease"), "rate first": rate_off(http, "keep_for_now")}
     several = [run_of(made, kind, task="in21k") for kind in ("plain", "unresolved", "resumed", "nan")]
     return found | {"several": ",".join(several)}
+
+
+def rate_off(http: httpx.Client, decision: str) -> str:
+    """The id of the demo's first run with this decision whose learning rate is too low or too high."""
+    listed = http.get("/runs", params={"project": "demo", "decision": decision, "limit": 100}).json()["runs"]
+    verdicts = ((run["id"], http.get(f"/runs/{run['id']}/learning-rate").json()["verdict"]) for run in listed)
+    return str(next(run_id for run_id, verdict in verdicts if verdict in ("too_low", "too_high")))
 
 
 def run_of(made: tuple[Made, ...], kind: str, *, task: str | None = None, state: str | None = None) -> str:
@@ -173,7 +181,7 @@ async def test_a_page_of_a_thousand_runs_is_whole(team: Team, page: Page, name: 
 
 CARDS = (
     "raise", "lower", "keep", "probably", "unresolved", "nan", "silent", "early", "one device", "imported", "resumed",
-    "one_backward", "language model", "running",
+    "one_backward", "language model", "running", "rate off", "rate first",
 )  # fmt: skip
 """Kinds of runs; `running` and `language model` have a price."""
 

@@ -62,6 +62,11 @@ OVERLAPPING = """() => {
     check(boxes(row, "a, b, .chip, .pill, .dim, .btn, .k, .v, .s")));
   document.querySelectorAll("#content .hd, #content .head").forEach((head) =>
     check(boxes(head, "h1, h2, .st, .lede, button, label, input")));
+  document.querySelectorAll("#content .hd > .ac + .card-menu").forEach((menu) => {
+    const beside = menu.previousElementSibling.getBoundingClientRect();
+    const isAlone = beside.height > 0 && menu.getBoundingClientRect().top >= beside.bottom;
+    if (isAlone) found.push("a menu stands alone below the controls of its card: " + menu.parentElement.innerText);
+  });
   return found;
 }"""
 BLANK = """() => {
