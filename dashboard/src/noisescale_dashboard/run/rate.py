@@ -13,7 +13,17 @@ from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures.over_training import learning_rate_over_training
 from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.shell.parts import card, figure_box
-from noisescale_dashboard.words.number_format import chance, count, rate, share, share_span, significant, span, unbroken
+from noisescale_dashboard.words.number_format import (
+    THIN_RANGE,
+    chance,
+    count,
+    rate,
+    share,
+    share_span,
+    significant,
+    span,
+    unbroken,
+)
 
 CARD = "run-rate-card"
 CHANGED = (
@@ -85,7 +95,7 @@ def at_a_glance(found: RateVerdict) -> tuple[Child, Child] | None:
     if best is None or low is None or high is None:
         return None
     off = html.B(found.verdict.replace("_", " "))
-    return html.Span(["Now ", off, "; best"]), html.Span([html.B(best), f" ({low} – {high})"], className="num")
+    return html.Span(["Now ", off, "; best"]), html.Span([html.B(best), f" ({low}{THIN_RANGE}{high})"], className="num")
 
 
 def row(found: RateVerdict) -> list[Child]:

@@ -13,8 +13,6 @@ from noisescale_dashboard.words.decisions import MOVES
 from noisescale_dashboard.words.number_format import count
 
 HEIGHT = 88
-MOST_MARKS = 3
-"""Numbers on the axis, batches and ticks: a reader in a hurry takes in few."""
 CLOSE_LABELS = 0.16
 """Labels nearer than this share of the axis are set on two sides."""
 
@@ -36,10 +34,10 @@ def batch_bullet(recommendation: Recommendation, allowed: Sequence[Limit] = ()) 
     figure = blank_figure(height=HEIGHT, left=8, right=8, top=26, bottom=24)
     figure.update_layout(hovermode=False)
     figure.update_yaxes(visible=False, range=[-1, 1])
-    num_batches = 2 if now and best and best != now else 1
-    values, words = axes.power_of_two_ticks(low, high, at_most=MOST_MARKS - num_batches)
+    values, words = _ticks(low, high, now, best)
+    # a little more than the ends, whose ticks rounding would else cut off
     figure.update_xaxes(
-        type="log", range=[math.log10(low), math.log10(high)], tickvals=values, ticktext=words,
+        type="log", range=[math.log10(low) - 1e-6, math.log10(high) + 1e-6], tickvals=values, ticktext=words,
         showline=False, ticks="", showspikes=False, fixedrange=True,
     )  # fmt: skip
     figure.add_shape(
@@ -108,6 +106,15 @@ def _ends(known: list[float | None]) -> tuple[float, float]:
     first = max(math.floor(math.log2(min(found)) - 0.3), center - 6)
     last = min(math.ceil(math.log2(max(found)) + 0.3), center + 6)
     return 2.0**first, 2.0**last
+
+
+def _ticks(low: float, high: float, now: float | None, best: float | None) -> tuple[list[float], list[str]]:
+    """Three numbers on the axis at most: two ticks beside one batch, and beside two one, as far from both as can be."""
+    if not now or not best or best == now:
+        return axes.power_of_two_ticks(low, high, at_most=2)
+    inside = range(math.floor(math.log2(low)) + 1, math.ceil(math.log2(high)))
+    farthest = 2.0 ** max(inside, key=lambda e: min(abs(e - math.log2(now)), abs(e - math.log2(best))))
+    return axes.power_of_two_ticks(farthest, farthest)
 
 
 def _add_batches(figure: go.Figure, now: float | None, best: float | None, *, decades: float) -> None:
