@@ -58,6 +58,15 @@ def test_a_budget_is_kept_from_the_moment_it_is_fixed(overhead):
     assert 0.6 * overhead < share <= overhead
 
 
+def test_looks_at_the_learning_rate_are_part_of_the_budget():
+    plain, beside_looks = (
+        DutyCycle(1, 0.01, on_fixed=lambda _: None, clock=lambda: 0.0, looks=looks) for looks in (0.0, 0.0025)
+    )
+
+    assert (plain.budget, beside_looks.budget) == (0.01, 0.0075)
+    assert beside_looks.overhead == 0.01
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 def test_a_budget_covers_what_a_measured_step_loses_beside_our_calls(noise):
     """Caches that are cold, memory that cannot be used again: no call of ours sees that."""

@@ -20,6 +20,7 @@ from noisescale.capture.hooks.hooks import Hooks, guard
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.parameter_groups import TrainedParameters, group_parameters
+from noisescale.capture.path.look_plan import share_of_looks
 from noisescale.capture.path.optimizer_facts import rate_of
 from noisescale.capture.path.promise import NAME as PROMISE
 from noisescale.capture.path.promise import StepPromise, promise_of
@@ -84,15 +85,14 @@ class Watch(Generic[Tag]):
         self.num_steps = self._num_optimizer_steps = 0
         self.optimizer_name = None if optimizer is None else type(optimizer).__name__
         self.device_name = device_name(next(iter(parameters.values())).device)
-        self._on_duty = on_duty
-        self.duty = DutyCycle(
-            options.every, options.overhead, on_fixed=on_duty, clock=time.perf_counter, agree=self._agree
-        )
         self._coupled = CoupledExamples(model)
         self.notes: list[str] = list(self._coupled.notes)
         self.model = model
         self._options = options
         self._optimizer = optimizer
+        self._on_duty = on_duty
+        self._looks = 0.0 if optimizer is None or not options.judge_rate else share_of_looks(options.overhead)
+        self.duty = self._new_duty(options.overhead, agree=self._agree)
         self._on_fault = on_fault
         self._on_source = on_source
         self._scale = LossScale(options.scaler, optimizer)
@@ -116,8 +116,15 @@ class Watch(Generic[Tag]):
         after_step = functools.partial(guard, on_fault, lambda *_: self._hooks.end_step(self._on_step))
         self._step_handles = [] if optimizer is None else [optimizer.register_step_post_hook(after_step)]
         # of all that the optimizer holds, of which the norms may cover a part
-        self.path = follow(self._held(), optimizer, self.job, on_fault) if options.judge_rate else None
+        if self._looks:
+            self.path = follow(self._held(), optimizer, self.job, on_fault, self._looks)
         self._meet_path()
+
+    def _new_duty(self, overhead: float | None, agree: Callable[[int], int] = lambda every: every) -> DutyCycle:
+        clock = time.perf_counter
+        return DutyCycle(
+            self._options.every, overhead, on_fixed=self._on_duty, clock=clock, agree=agree, looks=self._looks
+        )
 
     def _begin(self, parameters: Mapping[str, Tensor]) -> None:
         """Measure these parameters, from the small batches that the options name or that turn out to be there."""
@@ -249,7 +256,7 @@ class Watch(Generic[Tag]):
         self.notes += self._chosen.messages()
         if self._options.every == 1 and self._options.overhead is None:
             # Nobody asked for the extra work of per-example norms: keep it small.
-            self.duty = DutyCycle(1, UNASKED_OVERHEAD, on_fixed=self._on_duty, clock=time.perf_counter)
+            self.duty = self._new_duty(UNASKED_OVERHEAD)
         self._start(parameters)
         self._on_source()
 

@@ -162,7 +162,8 @@ def explain_duty(duty: "DutyCycle", notices: Notices) -> None:
     timing = duty.timing
     assert timing is not None
     assert duty.overhead is not None
-    if timing.keeps(duty.overhead):
+    assert duty.budget is not None
+    if timing.keeps(duty.budget):
         notices.say(
             f"measuring one step in {duty.every} keeps within {100 * duty.overhead:.3g} % of the training's time: a "
             f"measured step costs {1e3 * (timing.measured - timing.unmeasured):.3g} ms more, a step takes "

@@ -10,7 +10,14 @@ from torch import nn
 from noisescale.capture.data_parallel.job import OneProcess
 from noisescale.capture.hooks.hooks import guard
 from noisescale.capture.path import update_path
-from noisescale.capture.path.look_plan import GROWTH, LONGEST, LONGEST_OF_CHEAP_STEPS, LookPlan
+from noisescale.capture.path.look_plan import (
+    GROWTH,
+    LONGEST,
+    LONGEST_OF_CHEAP_STEPS,
+    SHARE,
+    LookPlan,
+    share_of_looks,
+)
 from noisescale.capture.path.optimizer_facts import momentum_of
 from noisescale.capture.path.update_path import UpdatePath
 from noisescale_core.estimators.path import without_lookahead
@@ -179,6 +186,16 @@ def test_looks_that_cost_more_than_a_hundredth_of_the_steps_are_rarer():
     longest.adapt(look_seconds=5.0, step_seconds=1.0)
 
     assert (cheap.longest, dear.longest, longest.longest) == (LONGEST, 64, LONGEST_OF_CHEAP_STEPS)
+
+
+def test_looks_take_a_quarter_of_a_budget():
+    assert (share_of_looks(None), share_of_looks(0.01), share_of_looks(0.5)) == (SHARE, 0.0025, SHARE)
+    within, longest = LookPlan(share_of_looks(0.01)), LookPlan(share_of_looks(0.001))
+
+    within.adapt(look_seconds=0.5, step_seconds=1.0)
+    longest.adapt(look_seconds=50.0, step_seconds=1.0)
+
+    assert (within.longest, longest.longest) == (256, 4 * LONGEST_OF_CHEAP_STEPS)
 
 
 def test_closing_leaves_no_hook_on_the_optimizer():

@@ -3,7 +3,8 @@
 import random
 
 LONGEST, LONGEST_OF_CHEAP_STEPS = 16, 128
-"""Updates of a stretch that has one look; where a look takes long beside a step they may be more."""
+"""Updates of a stretch that has one look; where a look takes long beside a step they may be more, and four times as
+many where looks have but a quarter of `SHARE`."""
 
 GROWTH = 4
 """A stretch is a quarter of the updates before it until then: a young path is known as well as an old one."""
@@ -11,18 +12,35 @@ GROWTH = 4
 SHARE = 0.01
 """Of the training's time that looks may take once stretches no longer grow."""
 
+OF_A_BUDGET = 0.25
+"""Of a budget that looks may take, if it is less."""
+
+
+def share_of_looks(overhead: float | None) -> float:
+    """Of the training's time that looks may take.
+
+    Args:
+        overhead: A budget for all that measuring takes; None: there is none.
+    """
+    return SHARE if overhead is None else min(SHARE, OF_A_BUDGET * overhead)
+
 
 class LookPlan:
     """Draws the next update to look at.
 
     The same on every rank: it depends on the number of updates alone, unless `adapt()` is called.
 
+    Args:
+        share: Of the training's time that looks may take.
+
     Attributes:
         next: The update to look at, from 0.
         longest: Updates of a stretch at most.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = SHARE) -> None:
+        self._share = share
+        self._most = round(LONGEST_OF_CHEAP_STEPS * min(1 / OF_A_BUDGET, SHARE / share))
         self.next = 0
         self.longest = LONGEST
         self._end = 1
@@ -42,5 +60,5 @@ class LookPlan:
             look_seconds: Of one.
             step_seconds: Of a training step, without looks.
         """
-        while self.longest < LONGEST_OF_CHEAP_STEPS and look_seconds > SHARE * self.longest * step_seconds:
+        while self.longest < self._most and look_seconds > self._share * self.longest * step_seconds:
             self.longest *= 2

@@ -20,7 +20,7 @@ from torch import Tensor
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.hooks.hooks import OnFault, guard
 from noisescale.capture.path.count_sketch import CountSketch
-from noisescale.capture.path.look_plan import LookPlan
+from noisescale.capture.path.look_plan import SHARE, LookPlan
 from noisescale.capture.path.optimizer_facts import decay_of, momentum_of
 from noisescale.capture.sums.device_values import DeviceValues
 
@@ -80,6 +80,7 @@ class UpdatePath:
         optimizer: Whose updates they are.
         job: Where ranks hold shards, their parts are added up.
         guard: Makes hooks that never raise.
+        share: Of the training's time that looks may take.
 
     Attributes:
         num_updates: Steps of the optimizer so far.
@@ -87,13 +88,19 @@ class UpdatePath:
     """
 
     def __init__(
-        self, parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer, *, job: DataParallelJob, guard: GuardHook
+        self,
+        parameters: Sequence[Tensor],
+        optimizer: torch.optim.Optimizer,
+        *,
+        job: DataParallelJob,
+        guard: GuardHook,
+        share: float = SHARE,
     ) -> None:
         self.num_updates = 0
         self.promise: StepPromise | None = None
         self._optimizer = optimizer
         self._job = job
-        self._plan = LookPlan()
+        self._plan = LookPlan(share)
         self._generation = 0
         self._is_working = False
         self._before_GM: Tensor | None = None
@@ -277,6 +284,7 @@ def follow(
     optimizer: torch.optim.Optimizer | None,
     job: DataParallelJob,
     on_fault: OnFault,
+    share: float = SHARE,
 ) -> UpdatePath | None:
     """The path of an optimizer; None on several devices, on ranks that hold what the first one does, and without one.
 
@@ -285,12 +293,13 @@ def follow(
         optimizer: Whose updates are followed.
         job: That the parameters belong to.
         on_fault: Told about our own faults.
+        share: Of the training's time that looks may take.
     """
     is_one_device = len({parameter.device for parameter in parameters}) == 1
     is_here = len(set(job.shares())) == 1 if job.has_shards else job.is_first
     if optimizer is None or not is_one_device or not is_here:
         return None
-    return UpdatePath(parameters, optimizer, job=job, guard=partial(partial, guard, on_fault))
+    return UpdatePath(parameters, optimizer, job=job, guard=partial(partial, guard, on_fault), share=share)
 
 
 def _sq(sketch_GM: Tensor) -> Tensor:
