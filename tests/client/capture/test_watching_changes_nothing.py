@@ -344,36 +344,6 @@ def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkey
     assert kept.rows()[0].sum_trace_cov == pytest.approx(whole_kept.rows()[0].sum_trace_cov, rel=1e-12)
 
 
-@pytest.mark.parametrize(("most_ever", "sums_of"), [(10_000, [6]), (1_000, [3, 3])])
-def test_all_gradients_wait_for_the_end_of_the_backward_where_that_takes_no_more_memory_than_before(
-    at_once, monkeypatch, most_ever, sums_of
-):
-    """An accelerator's count of memory in use, now and at most, decides."""
-    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.most_pending", lambda _: 60)
-    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.memory_now_and_most", lambda _: (900, most_ever))
-    model = make_model()
-    run, kept = make_kept_run()
-    run.watch(model)
-    pending = run._main.watch._hooks._accumulation.pending
-    reduce, sums = pending._reduce_held, []
-
-    def counted():
-        sums.append(sum(gradient is not None for gradient in pending.held))
-        reduce()
-
-    monkeypatch.setattr(pending, "_reduce_held", counted)
-
-    for x, y in zip(*(part.split(4) for part in make_batch()), strict=True):
-        sums.clear()
-        (nn.functional.cross_entropy(model(x), y) / 4).backward()
-    in_last = [num for num in sums if num]
-    run.log_gradients()
-    run.finish()
-
-    assert in_last == sums_of
-    assert kept.rows()[0].num_micro_batches == 4
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

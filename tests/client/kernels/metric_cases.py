@@ -168,6 +168,24 @@ OPTIMIZERS: dict[str, Callable[[list[dict[str, object]], str], torch.optim.Optim
 }
 
 
+ELSEWHERE = "a state that waits elsewhere"
+
+
+def elsewhere(device: str) -> dict[str, object]:
+    """Whether lists are left to others whose second moments or averages are not where the gradients are."""
+    here = torch.ones(40, device=device)
+    away = here.to("meta")
+    lists = MultiTensor([40], [F32], device, kernels="triton")
+    assert lists.in_metric([here], [here], [here], EPS, SCALE) is not None
+    return {
+        "is left": all(
+            lists.in_metric([here], *other, EPS, SCALE) is None for other in (([away], [here]), ([here], [away]))
+        )
+    }
+
+
 def check_any(name: str, device: str) -> dict[str, object]:
-    """`check` or `of_an_optimizer`."""
+    """`check`, `of_an_optimizer` or `elsewhere`."""
+    if name == ELSEWHERE:
+        return elsewhere(device)
     return check(name, device) if name in CASES else of_an_optimizer(name, device)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from client.kernels.metric_cases import CASES, OPTIMIZERS, check_any
+from client.kernels.metric_cases import CASES, ELSEWHERE, OPTIMIZERS, check_any
 from noisescale.kernels import MultiTensor
 from quick import quick_or_slow
 
@@ -28,6 +28,12 @@ def test_the_kernel_gives_what_the_formula_does(name, interpreted):
 def test_an_update_promises_the_same_whoever_sums_it_up(name, interpreted):
     assert interpreted[name]["off"] <= ROUNDING
     assert interpreted[name]["asked"] == {"torch": False, "triton": True}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", [ELSEWHERE])
+def test_a_kernel_never_reads_an_address_of_another_device(name, interpreted):
+    assert interpreted[name] == {"is left": True}
 
 
 @pytest.mark.gpu

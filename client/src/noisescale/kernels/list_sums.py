@@ -10,7 +10,7 @@ from torch import Tensor
 
 from noisescale.kernels import choice
 from noisescale.kernels.layout import layout_of
-from noisescale.kernels.memory import are_alike, contiguous_addresses, sizes_and_types
+from noisescale.kernels.memory import are_alike, are_together, contiguous_addresses, sizes_and_types
 from noisescale.kernels.multi_tensor.naive import NaiveReduction, dense_values, values_that_count
 from noisescale.kernels.multi_tensor.reduction import PlainReduction, Reduction
 from noisescale.kernels.operations import (
@@ -186,6 +186,8 @@ class MultiTensor:
         third = contiguous_addresses(remembered)
         if plain is None or third is None or not are_alike(tensors, remembered):
             return None
+        if not are_together([*tensors, *remembered]):  # an optimizer's state may wait on the host
+            return None
         if sizes_and_types(remembered)[1] != plain.other_dtypes:
             return None
         found = self._fused.sums_at(Operation.METRIC, replace(plain, third=third))
@@ -273,6 +275,8 @@ class MultiTensor:
             return PlainLists(first, inverse_scale=inverse_scale)
         other = contiguous_addresses(others)
         if other is None or not are_alike(tensors, others):  # type: ignore[arg-type]
+            return None
+        if not are_together([*tensors, *others]):  # type: ignore[list-item]
             return None
         found = sizes_and_types(others)[1]  # type: ignore[arg-type]
         is_known = READ.issuperset(found) if other_dtypes is None else found == other_dtypes

@@ -10,7 +10,7 @@ Tensors = Sequence[Tensor | None]
 
 # Called by `map` for each tensor of a list: a loop in Python would cost a microsecond a tensor.
 _numel, _address, _is_contiguous = Tensor.numel, Tensor.data_ptr, Tensor.is_contiguous
-_dtype, _shape = attrgetter("dtype"), attrgetter("shape")
+_dtype, _shape, _device = attrgetter("dtype"), attrgetter("shape"), attrgetter("device")
 
 
 def sizes_and_types(tensors: Sequence[Tensor]) -> tuple[tuple[int, ...], tuple[torch.dtype, ...]]:
@@ -21,6 +21,11 @@ def sizes_and_types(tensors: Sequence[Tensor]) -> tuple[tuple[int, ...], tuple[t
 def are_alike(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
     """Whether two lists have the same shapes."""
     return tuple(map(_shape, tensors)) == tuple(map(_shape, others))
+
+
+def are_together(tensors: Sequence[Tensor]) -> bool:
+    """Whether all tensors are on one device."""
+    return len(set(map(_device, tensors))) <= 1
 
 
 def contiguous_addresses(tensors: Tensors) -> tuple[int, ...] | None:

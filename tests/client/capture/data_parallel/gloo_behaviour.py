@@ -440,7 +440,7 @@ def a_budget_is_agreed_upon(rank: int, num_ranks: int) -> list[Any]:
         duty.add_cost((0.2 + 0.4 * rank) * duty.is_measured())
         loop.step(10 * num_steps + rank)
         num_steps += 1
-    return [duty.every, num_steps, duty.timing.every(0.05), sum(loop.finish())]
+    return [duty.every, num_steps, duty.timing.every(duty.budget), sum(loop.finish())]
 
 
 def sizes_on_the_device(rank: int, num_ranks: int) -> list[list[float | None]]:

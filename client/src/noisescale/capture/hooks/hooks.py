@@ -80,7 +80,7 @@ class Hooks:
         self._job = job
         self._exchange = exchange
         self._duty = duty
-        self._on_fault = on_fault
+        self._report = on_fault
         # Private names of torch, but the ones that its own data-parallel code rests on; without them see `_see`.
         self._queue_callback = getattr(torch.autograd.Variable._execution_engine, "queue_callback", None)
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
@@ -92,6 +92,11 @@ class Hooks:
         self._after_backward = self._guarded(self._end_of_backward)
         self._put_back_handles: list[RemovableHandle] = []
         self._forward_handle: RemovableHandle | None = None
+
+    def _on_fault(self, fault: Exception) -> None:
+        """Leave the step without an estimate, as a part of it may be missing, and report."""
+        self._accumulation.fail()
+        self._report(fault)
 
     def arm(self, is_measured: bool) -> None:
         """Put the hooks of a measured step on, or take them off."""
@@ -189,7 +194,9 @@ class Hooks:
         guard(self._on_fault, body, *args)
         self._duty.add_cost(time.perf_counter() - start + entry)
 
-    def _see(self, index: int, gradient: Tensor) -> None:
+    def _see(self, index: int, gradient: Tensor | None) -> None:
+        if gradient is None:  # a function of the user's gives none
+            return
         task = self._graph_task_id()
         if task not in self._open_backwards:
             self._open_backward(task, index)
@@ -220,7 +227,9 @@ class Hooks:
         if self._exchange is not None:
             self._exchange.end_of_backward()
 
-    def _see_without_callback(self, index: int, gradient: Tensor) -> None:
+    def _see_without_callback(self, index: int, gradient: Tensor | None) -> None:
+        if gradient is None:
+            return
         if self._accumulation.pending.holds(index):
             self._accumulation.end_backward()
             self._accumulation.remember_gradient()

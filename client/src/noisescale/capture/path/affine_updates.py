@@ -115,7 +115,8 @@ class AffineUpdates:
         """
         states = [self._optimizer.state.get(parameter) or {} for parameter in parameters]
         steps: list[Tensor] = [step for state in states if _is_on_device(step := state.get("step"))]
-        if self._is_sgd or not steps or len(steps) < len(parameters) or len({step.device for step in steps}) > 1:
+        is_one = len(steps) == len(parameters) and len({step.device for step in steps}) == 1
+        if self._is_sgd or not is_one or any(_is_on_device(beta) for group in groups for beta in group["betas"]):
             return [self.of(parameter, group) for parameter, group in zip(parameters, groups, strict=True)]
         step_P = torch.stack([step.reshape(()) for step in steps]).double()
         of_betas = {betas: _numbers_of(step_P, *betas) for betas in {_betas(group) for group in groups}}
@@ -132,7 +133,7 @@ class AffineUpdates:
         on_device = _is_on_device(step)
         if not on_device and float(step) < MIN_STEPS:
             return None
-        beta1 = _betas(group)[0]
+        beta1 = float(group["betas"][0])
         correction = 1 - beta1 ** (step.double() + 1 if on_device else float(step) + 1)
         numbers = _AdamNumbers(beta1 / correction, (1 - beta1) / correction, bias_correction(state, group) ** -0.5)
         return self._adam_update(parameter, state, group, numbers, step if on_device else None)

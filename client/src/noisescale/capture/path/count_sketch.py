@@ -14,17 +14,20 @@ from torch import Tensor
 
 from noisescale_core.estimators.path import SKETCH_SIZE
 
-ROWS_ON_CPU, ROWS_ON_DEVICE, MOST_ROWS = 64, 4096, 65_536
+ROWS_ON_CPU, ROWS_ON_DEVICE, MOST_ROWS = 64, 4096, 8192
 """Elements of a piece, over the buckets: a piece stays in a processor's cache, and on a device launches are few."""
 
 PIECES = 16
-"""On a device, between these: a piece takes the host a quarter of a millisecond, and its words two bits an element."""
+"""On a device, between these: a piece takes the host a quarter of a millisecond."""
 
 BITS = 32
 """Pieces that share a word of random bits for each place."""
 
-MAX_KEPT = 4
-"""Arrays of words that are kept; they come to a bit or two an element, and beyond these are computed anew."""
+MOST_KEPT = 64 << 20
+"""Bytes of words that are kept; they come to a bit or two an element, and beyond these are computed anew."""
+
+AT_ONCE = 1 << 20
+"""Words that are computed at once, in six times their memory."""
 
 SIGN = -(2**31)
 LOW_BITS = 0xFFFF_FFFF
@@ -42,7 +45,7 @@ class CountSketch:
         self._groups = [[parameter for parameter in group if parameter.numel()] for group in groups]
         self._device = next(parameter for group in groups for parameter in group).device
         self._seed = seed
-        num_elements = sum(parameter.numel() * (1 + parameter.is_complex()) for group in groups for parameter in group)
+        num_elements = sum(_num_elements(parameter) for group in groups for parameter in group)
         rows = rows_of_piece(num_elements, self._device)
         self._size = SKETCH_SIZE * rows
         self._longest = min(self._size, num_elements)
@@ -70,7 +73,7 @@ class CountSketch:
         if block < len(self._words):
             return self._words[block]
         words = random_words(self._longest, self._seed + block, self._device)
-        if block == len(self._words) < MAX_KEPT:
+        if block == len(self._words) and (block + 1) * words.numel() * words.element_size() <= MOST_KEPT:
             self._words.append(words)
         return words
 
@@ -119,10 +122,19 @@ def _pieces(parameters: Sequence[Tensor], size: int) -> Iterator[Tensor]:
         yield torch.cat(small) if len(small) > 1 else small[0]
 
 
+def _local(parameter: Tensor) -> Tensor:
+    """This rank's part of a parameter."""
+    to_local = getattr(parameter, "to_local", None)
+    return parameter.detach() if to_local is None else to_local().detach()
+
+
+def _num_elements(parameter: Tensor) -> int:
+    return _local(parameter).numel() * (1 + parameter.is_complex())
+
+
 def _flat(parameter: Tensor) -> Tensor:
     """This rank's part of a parameter as a vector in fp32."""
-    to_local = getattr(parameter, "to_local", None)
-    local = parameter.detach() if to_local is None else to_local().detach()
+    local = _local(parameter)
     real = torch.view_as_real(local) if local.is_complex() else local
     return real.reshape(-1).to(torch.float32)
 
@@ -137,9 +149,13 @@ def random_words(count: int, seed: int, device: torch.device) -> Tensor:
 
     Source: the finaliser of MurmurHash3 (Appleby), of a counter.
     """
-    words = torch.arange(count, dtype=torch.int64, device=device) + seed * 0x9E37_79B1 & LOW_BITS
-    words = (words ^ (words >> 16)) * 0x85EB_CA6B & LOW_BITS
-    words = (words ^ (words >> 13)) * 0xC2B2_AE35 & LOW_BITS
-    words = words ^ (words >> 16)
-    # the same bits as a number with a sign
-    return (words - ((words >> 31) << 32)).to(torch.int32)
+    found = torch.empty(count, dtype=torch.int32, device=device)
+    for first in range(0, count, AT_ONCE):
+        end = min(count, first + AT_ONCE)
+        words = torch.arange(first, end, dtype=torch.int64, device=device) + seed * 0x9E37_79B1 & LOW_BITS
+        words = (words ^ (words >> 16)) * 0x85EB_CA6B & LOW_BITS
+        words = (words ^ (words >> 13)) * 0xC2B2_AE35 & LOW_BITS
+        words = words ^ (words >> 16)
+        # the same bits as a number with a sign
+        found[first:end] = words - ((words >> 31) << 32)
+    return found

@@ -153,7 +153,7 @@ class Accumulation:
             self.main.begin()
         self._backward = RunningBackward.at(self._parameters[index])
         are_held = self._source is None and self.main is None and not self._counts_only
-        is_plain = are_held and self.step.section.is_plain and not self.gradient.ignored.sums
+        is_plain = task >= 0 and are_held and self.step.section.is_plain and not self.gradient.ignored.sums
         self.pending.plain_task = task if is_plain else NO_TASK
 
     def _forget_backward(self) -> None:
@@ -208,6 +208,11 @@ class Accumulation:
         if self.main is not None:
             self.main.finish(has_failed=True)
         self.pending.clear()
+
+    def fail(self) -> None:
+        """Something of ours has failed within a backward or behind it: what was gathered may lack a small batch."""
+        self.pending.clear()
+        self._doubt()
 
     def remember_gradient(self) -> None:
         """From here on a gradient that changes is no longer the sum of the small batches."""

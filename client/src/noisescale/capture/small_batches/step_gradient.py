@@ -93,19 +93,25 @@ class Witness:
         before, self._kept = self._kept, None
         for index in self._smallest_first:
             gradient = self._parameters[index].grad
-            if gradient is not None and self._seen is not None and gradient is self._seen[0]:
-                values: Tensor | None = self._seen[1]
-            else:
-                values = _first_values(gradient)
-            if values is None or gradient is None:
+            values = self._view_of(gradient)
+            if values is None:
                 continue
-            if before is not None and _are_alike(before[1], values):
+            if before is not None and _are_alike(before[1], values) and not _is_capturing(values):
                 before[1].copy_(values)  # once a backward: a copy into what is there takes a third of a new one
                 self._kept = index, before[1]
             else:
                 self._kept = index, values.clone()
-            self._seen = gradient, values
             break
+
+    def _view_of(self, gradient: Tensor | None) -> Tensor | None:
+        """Its first values; of the one that was seen last, and lies where it did, the same view."""
+        seen = self._seen
+        if seen is not None and gradient is seen[0] and gradient.data_ptr() == seen[1].data_ptr():
+            return seen[1]
+        values = _first_values(gradient)
+        is_view = gradient is not None and values is not None and values.data_ptr() == gradient.data_ptr()
+        self._seen = (gradient, values) if is_view else None  # type: ignore[assignment]
+        return values
 
     def has_other_values(self) -> Tensor | None:
         """1 where the values differ from those remembered, else 0: one fp64 number on the device; None: not known."""
@@ -142,6 +148,11 @@ def _first_values(gradient: Tensor | None) -> Tensor | None:
     if gradient is None or type(gradient) is not Tensor or gradient.layout != torch.strided or not gradient.numel():
         return None
     return gradient.detach().reshape(-1)[:NUM_KEPT]
+
+
+def _is_capturing(values: Tensor) -> bool:
+    """Whether a CUDA graph records: it would write into this memory whenever it is replayed."""
+    return values.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def _are_alike(one: Tensor, other: Tensor) -> bool:

@@ -3,6 +3,7 @@
 # P parameters, N of them with a gradient, C columns (all parameters, then each group)
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +16,12 @@ LEAST_PENDING, MOST_PENDING = 32 << 20, 1 << 30
 there turns out to be room for all. A sum takes the host a third of a millisecond: with 32 MiB for all, a step of 1.3e9
 parameters took 1.7 times as long, eight micro-batches of 2,048 tokens on an H200."""
 
-LOOKS_FOR_ROOM = 64
-"""Backward passes after which it is looked whether all may wait."""
+LOOKS_FOR_ROOM, LOOKS_AFTER, LOOK_EVERY = 64, 8, 64
+"""Backward passes after which it is looked whether all may wait; and, where they do, whether that has taken memory:
+after each of the first, and then after one in so many."""
+
+MOST_OF_MEMORY = 0.9
+"""Of what a device could give this process: more than that nothing of ours makes it use."""
 
 PLAIN = Tensor, nn.Parameter
 """Types of parameters whose gradients are held without a look at them."""
@@ -37,11 +42,24 @@ def most_pending(num_bytes: int) -> int:
     return min(max(LEAST_PENDING, num_bytes // 4), MOST_PENDING)
 
 
-def memory_now_and_most(device: torch.device) -> tuple[int, int] | None:
-    """Bytes in use on a device, and the most that ever were; None where that is not counted."""
+class DeviceMemory(NamedTuple):
+    """Bytes of a device that this process uses now, that it has used at most, and that it could use."""
+
+    now: int
+    most: int
+    limit: int
+
+
+def memory_of(device: torch.device) -> DeviceMemory | None:
+    """The memory of a device; None where it is not counted, as by allocators of others."""
     if device.type != "cuda":
         return None
-    return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
+    try:
+        free, _ = torch.cuda.mem_get_info(device)
+        limit = torch.cuda.memory_reserved(device) + free
+        return DeviceMemory(torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device), limit)
+    except RuntimeError:
+        return None
 
 
 class PendingGradients:
@@ -50,8 +68,9 @@ class PendingGradients:
     A gradient is held as `detach()`: that leaves autograd free to hand its memory on to `p.grad`, as it does without
     us. So it must be reduced before the next backward adds to that memory. On the CPU a large gradient is reduced at
     once to the norms of its rows: held, its memory could not be used again within the backward, and fresh memory costs
-    more than the norm. On an accelerator all may wait for the end of the backward where that takes no more memory than
-    the training has had in use before: activations are gone by then, and one sum costs the host less than four.
+    more than the norm. On an accelerator all may wait for the end of the backward, as one sum costs the host less than
+    four: activations are most often gone by then. It is tried where all together would find room beside the most that
+    was ever in use, and given up for good where more is in use then than before.
 
     Args:
         parameters: In the order of their indices.
@@ -73,6 +92,8 @@ class PendingGradients:
         self.most_bytes = most_pending(sum(self._bytes))
         self._device = parameters[0].device
         self._looks_for_room = LOOKS_FOR_ROOM
+        self._most_before: int | None = None
+        self._num_whole = 0
         self._reduces_at_once = [p.is_cpu and p.numel() > SMALL for p in parameters]
         self._are_plain = [type(p) in PLAIN for p in parameters]
         self.on_reduce = on_reduce
@@ -115,7 +136,8 @@ class PendingGradients:
 
         def hold(gradient: Tensor) -> None:
             if (
-                self.plain_task != current_task()
+                type(gradient) is not Tensor  # None, where a function of the user's gives none
+                or self.plain_task != current_task()
                 or self.held[index] is not None
                 or index in self._reduced_indices
                 or self._held_bytes > self.most_bytes
@@ -172,19 +194,42 @@ class PendingGradients:
 
     def take(self) -> tuple[set[int], Tensor] | None:
         """The parameters that had a gradient and the row of their squared norms; then forget."""
-        if self._reduced and self._looks_for_room:
-            self._look_for_room()
+        early = sum(self._bytes[index] for index in self._reduced_indices)
+        now = self._memory_if_due(is_early=bool(self._reduced))
         self._reduce_held()
+        if now is not None:
+            self._decide(now, early)
         reduced, indices = self._reduced, self._reduced_indices
         self._reduced, self._reduced_indices = [], set()
         return (indices, self._rows.row(reduced)) if reduced else None
 
-    def _look_for_room(self) -> None:
-        """Let all wait from now on, if what was reduced early had found room in memory that was in use before."""
-        self._looks_for_room -= 1
-        found = memory_now_and_most(self._device)
-        if found is not None and found[0] + sum(self._bytes[index] for index in self._reduced_indices) <= found[1]:
-            self.most_bytes, self._looks_for_room = sum(self._bytes), 0
+    def _memory_if_due(self, *, is_early: bool) -> DeviceMemory | None:
+        """The memory in use at the end of a backward, where it is to be looked at; None else.
+
+        Args:
+            is_early: Gradients were reduced before the end.
+        """
+        if self._most_before is not None:
+            self._num_whole += 1
+            is_due = self._num_whole <= LOOKS_AFTER or self._num_whole % LOOK_EVERY == 0
+        else:
+            is_due = is_early and self._looks_for_room > 0
+            self._looks_for_room -= is_due
+        return memory_of(self._device) if is_due else None
+
+    def _decide(self, memory: DeviceMemory, early: int) -> None:
+        """Let all wait from now on, or no longer.
+
+        Args:
+            memory: At the end of a backward, before the last sum.
+            early: Bytes of gradients that were reduced before.
+        """
+        whole = sum(self._bytes)
+        if self._most_before is not None:
+            if memory.most > self._most_before:  # checkpointing computes activations anew beside them, or others grow
+                self.most_bytes, self._most_before, self._looks_for_room = most_pending(whole), None, 0
+        elif memory.now + early <= memory.most and memory.most + whole <= MOST_OF_MEMORY * memory.limit:
+            self.most_bytes, self._most_before = whole, memory.most
 
     def _reduce_held(self) -> None:
         indices = [index for index, held in enumerate(self.held) if held is not None]

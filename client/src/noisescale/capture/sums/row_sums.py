@@ -22,6 +22,10 @@ from noisescale.kernels.squared_norms import condense, sq_norms_of_condensed, sq
 MAX_LISTS = 1024
 """Lists whose layout is remembered: a backward pass hands its gradients over in several."""
 
+MOST_SETS = 32
+"""Sets of parameters that have a layout of their own; where layers are dropped or experts not reached, each backward
+may bring another: it is read as the list of all parameters, of which some are missing."""
+
 
 # Sums over lists of tensors whose layout is made at the first of each sort.
 
@@ -136,6 +140,7 @@ class ColumnRows:
         # Of a sparse gradient there are fewer values than that, each time another number.
         self._numels = [p.numel() * (2 if p.is_complex() else 1) for p in parameters]
         self.reads_as_they_lie = not any(p.is_complex() for p in parameters)
+        self._dtypes = tuple([p.dtype.to_real() for p in parameters])
         self._device = parameters[0].device
         self._groups = group_of_parameter
         self._num_groups = num_groups
@@ -171,11 +176,24 @@ class ColumnRows:
     def part(self, indices: Sequence[int], condensed: Sequence[Tensor]) -> RowsPart:
         """See `RowSums`."""
         found, dtypes = sizes_and_types(condensed)
+        if len(self._lists) >= MOST_SETS and (tuple(indices), dtypes) not in self._lists:
+            return self._part_of_all(indices, condensed, dtypes)
         numels, sums = self._list(indices, dtypes)
         addresses = contiguous_addresses(condensed) if found == numels else None
         at_once = None if addresses is None else sums.sq_norms_at(addresses)
         sq_norm = (sums.sq_norms(condensed) if at_once is None else at_once).sq_norm
         return RowsPart(indices, sq_norm[len(indices) :])
+
+    def _part_of_all(
+        self, indices: Sequence[int], condensed: Sequence[Tensor], dtypes: Sequence[torch.dtype]
+    ) -> RowsPart:
+        """The same of a list of all parameters, which knows what is missing."""
+        values: list[Tensor | None] = [None] * len(self._numels)
+        types = list(self._dtypes)
+        for index, value, dtype in zip(indices, condensed, dtypes, strict=True):
+            values[index], types[index] = value, dtype
+        _, sums = self._list(range(len(values)), tuple(types))
+        return RowsPart(indices, sums.sq_norms(values).sq_norm[len(values) :])
 
     def accumulate(
         self, indices: Sequence[int], sums: Sequence[Tensor], gradients: Sequence[Tensor]

@@ -123,6 +123,7 @@ class FusedReduction:
         self._segment_low = _sent(layout.segment_low, device)
         self._segment_high = _sent(layout.segment_high, device)
         self._num_tensors = len(layout.numels)
+        # all at once: memory should not be pinned while a graph is captured
         self._table = PointerTable(6 * self._num_tensors, device)
         self._plain_table = PointerTable(self._num_tensors, device, constants=layout.numels)
         self._plain_lists = PointerTable(5 * self._num_tensors, device, constants=layout.numels)
