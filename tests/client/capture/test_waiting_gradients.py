@@ -23,6 +23,7 @@ class Memory:
 def held_at_the_end(monkeypatch, at_once):
     """Trains with such counts of memory: how many gradients each sum of the last backward was of."""
     monkeypatch.setattr(pending_gradients, "most_pending", lambda _: 60)
+    monkeypatch.setattr(pending_gradients, "SETTLED_AFTER", 0)
 
     def train(memory, num_backwards=4, then=None):
         monkeypatch.setattr(pending_gradients, "memory_of", memory)
@@ -71,6 +72,27 @@ def test_they_no_longer_wait_once_more_memory_was_in_use_than_before(held_at_the
     more = pending_gradients.DeviceMemory(900, 10_001, 1 << 20)
 
     assert held_at_the_end(Memory(most=10_000), num_backwards=6, then=more) == [3, 3]
+
+
+def test_nothing_is_decided_before_the_optimizer_has_made_its_state(at_once, monkeypatch):
+    """The most that is in use in the first step is less than what the training needs."""
+    asked = []
+    monkeypatch.setattr(pending_gradients, "most_pending", lambda _: 60)
+    monkeypatch.setattr(pending_gradients, "memory_of", lambda _: asked.append(1))
+    model = make_model()
+    optimizer = torch.optim.Adam(model.parameters())
+    run, _ = make_kept_run()
+    run.watch(model, optimizer)
+
+    for step in range(4):
+        before = len(asked)
+        for x, y in zip(*(part.split(4) for part in make_batch(seed=step)), strict=True):
+            (nn.functional.cross_entropy(model(x), y) / 4).backward()
+        run.log_gradients()
+        optimizer.step()
+        optimizer.zero_grad()
+        assert (len(asked) > before) == (step >= 2)
+    run.finish()
 
 
 def test_an_allocator_that_counts_nothing_is_taken_for_one(monkeypatch):

@@ -20,6 +20,10 @@ LOOKS_FOR_ROOM, LOOKS_AFTER, LOOK_EVERY = 64, 8, 64
 """Backward passes after which it is looked whether all may wait; and, where they do, whether that has taken memory:
 after each of the first, and then after one in so many."""
 
+SETTLED_AFTER = 4
+"""Times that everything was forgotten, as at the end of each step: an optimizer makes its state in the first, and what
+a training uses at most is known no earlier."""
+
 MOST_OF_MEMORY = 0.9
 """Of what a device could give this process: more than that nothing of ours makes it use."""
 
@@ -93,7 +97,7 @@ class PendingGradients:
         self._device = parameters[0].device
         self._looks_for_room = LOOKS_FOR_ROOM
         self._most_before: int | None = None
-        self._num_whole = 0
+        self._num_whole = self._num_cleared = 0
         self._reduces_at_once = [p.is_cpu and p.numel() > SMALL for p in parameters]
         self._are_plain = [type(p) in PLAIN for p in parameters]
         self.on_reduce = on_reduce
@@ -101,6 +105,7 @@ class PendingGradients:
 
     def clear(self) -> None:
         """Forget everything."""
+        self._num_cleared += 1
         self.held: list[Tensor | None] = [None] * len(self._bytes)
         self._held_bytes = 0
         self._condensed: set[int] = set()
@@ -213,7 +218,7 @@ class PendingGradients:
             self._num_whole += 1
             is_due = self._num_whole <= LOOKS_AFTER or self._num_whole % LOOK_EVERY == 0
         else:
-            is_due = is_early and self._looks_for_room > 0
+            is_due = is_early and self._looks_for_room > 0 and self._num_cleared >= SETTLED_AFTER
             self._looks_for_room -= is_due
         return memory_of(self._device) if is_due else None
 
