@@ -257,6 +257,9 @@ def _speed() -> Iterator[str]:
 MOST_OF_A_STEP = {"2048": "≤ 1.01 ×", "16384": "≤ 1.002 ×"}
 """By tokens of a micro-batch."""
 
+AMONG_OURSELVES = 1e-4
+"""Limit of a row that compares a kernel with PyTorch's operators, and not with fp64."""
+
 DENSE_LOOKS = 64
 """Steps in which the learning rate is looked at more often than at one in sixteen."""
 
@@ -287,7 +290,11 @@ def _gpu() -> Iterator[str]:
         f"| against `torch._foreach_norm(dtype=fp32)`, device: 1.24e9 gradients; GPT-2 small "
         f"| {float(large['device_ratio']):.2f} ×; {float(small['device_ratio']):.2f} × | ≤ 1 × |"
     )
-    errors = [float(row["largest_error"]) for row in correct if row["part"] != "watched training"]
+    errors = [
+        float(row["largest_error"])
+        for row in correct
+        if row["part"] != "watched training" and float(row["limit"]) < AMONG_OURSELVES
+    ]
     yield f"| largest error of {len(errors)} cases against fp64, 5e9 elements among them | {max(errors):.1e} | ≤ 1e-6 |"
     yield (
         "| squared norms of each example's weight gradient, against the matrix product that makes the gradient, "
@@ -307,7 +314,7 @@ def _gpu() -> Iterator[str]:
     yield paragraph(
         "The kernels reach what was asked of them; whole steps of large micro-batches nearly do. Eager steps of 2,048 "
         "tokens wait for the host there, so that each microsecond of ours in Python counts; that host's processor "
-        "takes three times as long for them as the one on which the other tables were measured, and drifts by a fifth "
+        "takes two to three times as long as the one on which the other tables were measured, and drifts by a fifth "
         "from one second to the next. Rows of d420b4bc and 24fad096 are from before gradients were held in one call "
         "and summed once a micro-batch: the first row took 1.31 × then, and with looks at the rate 1.43 ×. "
         "`overhead=` bounds what measuring takes, whatever the model. A language model of 136 M parameters was "

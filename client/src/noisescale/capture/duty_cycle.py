@@ -22,8 +22,8 @@ ROUND = 3
 MAX_EVERY = 10_000
 
 UNASKED_OVERHEAD = 0.04
-"""Share of the training's time for per-example norms that were chosen by ourselves. What is promised is 0.05: by the
-clock on the wall steps take up to a hundredth more than is seen here, as caches are colder behind a measured one."""
+"""Share of the training's time for per-example norms that were chosen by ourselves. What is promised is 0.05: the
+rest is for what the clock here does not see."""
 
 
 @dataclass(frozen=True, slots=True)
