@@ -82,8 +82,8 @@ def measure(url: str, run_id: UUID, steps: int) -> list[Figure]:
             every += seconds
             figures.append(Figure(f"range of {length:,} steps, p50", 1e3 * percentile(seconds, 0.5), "ms"))
             figures.append(Figure(f"range of {length:,} steps, p99", 1e3 * percentile(seconds, 0.99), "ms"))
-    figures.append(Figure("all ranges, p50", 1e3 * percentile(every, 0.5), "ms", "at most 15"))
-    figures.append(Figure("all ranges, p99", 1e3 * percentile(every, 0.99), "ms", "at most 60"))
+    figures.append(Figure("all ranges, p50", 1e3 * percentile(every, 0.5), "ms", "at most 10"))
+    figures.append(Figure("all ranges, p99", 1e3 * percentile(every, 0.99), "ms", "at most 30"))
     return figures
 
 
