@@ -91,10 +91,13 @@ def exists(commit):
     return subprocess.run(git, capture_output=True, check=False).returncode == 0
 
 
+TRACKERS = "Trackio", "W&B", "TensorBoard", "MLflow", "Aim"
+
+
 def test_every_figure_of_a_row_is_in_its_file_but_those_of_trackers_that_may_be_missing(tables):
     from speed_figures import ROWS
 
     for row in ROWS:
         known = {one["figure"] for one in tables.read(row.results)}
         missing = [figure for figure in row.figures.values() if figure not in known]
-        assert [name for name in missing if not name.startswith(("Trackio", "W&B", "TensorBoard", "MLflow", "Aim"))] == []
+        assert [name for name in missing if not name.startswith(TRACKERS)] == []
