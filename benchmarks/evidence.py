@@ -93,13 +93,14 @@ def _regret_of_today() -> Iterator[str]:
     )
     yield "| tasks | rate | noise from | policy | regret, median / p90 | of right starts | relative | missed |"
     yield "|---|---|---|---|---|---|---|---|"
-    tables = dict.fromkeys((row["split"], row["rate"], row["noise_from"]) for row in rows)
-    for split, rate, noise in tables:
-        some = [row for row in rows if (row["split"], row["noise_from"]) == (split, noise)]
+    tables = dict.fromkeys((row["split"], row["rate"], row["noise_from"], row["tasks"]) for row in rows)
+    for split, rate, noise, tasks in tables:
+        some = [row for row in rows if (row["split"], row["noise_from"], row["tasks"]) == (split, noise, tasks)]
+        about = f"{split}, {tasks} alone" if split == "long" and " " not in tasks else split
         for policy, name in POLICIES.items():
             everything, right = (_policy(some, rate, policy, kind) for kind in ("all", "right"))
             if everything and right:
-                yield f"| {split} | {rate} | {noise} | {name} | {_cells(everything, right)}"
+                yield f"| {about} | {rate} | {noise} | {name} | {_cells(everything, right)}"
     yield ""
     yield _source("policies_ours")
 
@@ -329,9 +330,9 @@ def paragraph(*sentences: str) -> str:
 
 
 def _source(name: str) -> str:
-    row = read(name)[0]
-    command = row.get("command") or "noisescale reproduce"
-    return f"From `benchmarks/results/{name}.csv`, commit {row['commit']}: `{command}`.\n"
+    rows = read(name)
+    origins = dict.fromkeys((row["commit"], row.get("command") or "noisescale reproduce") for row in rows)
+    return f"From `benchmarks/results/{name}.csv`, " + "; ".join(f"commit {c}: `{how}`" for c, how in origins) + ".\n"
 
 
 def _value(figures: dict[str, dict[str, str]], figure: str, digits: int) -> str:

@@ -3,10 +3,12 @@
 Resumable: what is finished is kept under .dev/policies and used again until a policy, the replay or a reference
 changes. `--ours` replays ours and what it is compared with on fresh seeds, on long runs, and with noise that is told
 from small batches, and writes results/policies_ours.csv. Long tasks take hours: `--finished` writes the tables of what
-is there so far. A smoke run prints a small table and writes nothing.
+is there so far, and `--task` adds the tables of one long task to those of the file. A smoke run prints a small table
+and writes nothing.
 """
 
 import argparse
+import csv
 import hashlib
 import json
 import sys
@@ -18,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 
+from benchmarks.results_file import RESULTS as FOLDER
 from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
 from noisescale_lab.reproduce.advice.replay import replay
@@ -89,6 +92,15 @@ OURS_AGAIN = (
     Part("long", SWEPT, FRESH_OF_LONG, policies=FEW_OF_LONG),
     Part("long", SWEPT, FRESH_OF_LONG, decays=True, policies=(*FEW_OF_LONG, "keep, extend")),
 )
+
+
+def parts_of(task: str | None) -> tuple[Part, ...]:
+    """The tables of ours; of one long task alone where it is named."""
+    if task is None:
+        return OURS_AGAIN
+    return tuple(replace(part, tasks=(task,)) for part in OURS_AGAIN if part.split == "long")
+
+
 QUICK = Part("smoke", ("digits_softmax",), (20,), policies=("keep",))
 
 
@@ -177,8 +189,14 @@ def show(part: Part, found: Sequence[Score]) -> None:
         )
 
 
-def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
-    """All scores."""
+def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]], task: str | None = None) -> None:
+    """All scores.
+
+    Args:
+        what: Name of the results.
+        tables: The parts with theirs.
+        task: The only task of these tables, which join those of others in the file; None: they are all there are.
+    """
     rows = [
         {
             "split": part.split,
@@ -192,7 +210,12 @@ def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
         for score in found
     ]
     command = "python benchmarks/policies/benchmark_policies.py" + (" --ours" if what == RESULTS_OF_OURS else "")
-    write_rows(what, rows, command=command)
+    kept: Sequence[dict[str, str]] = ()
+    if task is not None:
+        command += f" --task {task}"
+        with (FOLDER / f"{what}.csv").open(newline="") as file:
+            kept = [row for row in csv.DictReader(file) if row["tasks"] != task]
+    write_rows(what, rows, command=command, kept=kept)
 
 
 def main() -> None:
@@ -202,6 +225,7 @@ def main() -> None:
     parser.add_argument(
         "--sweep", action="store_true", help="sweep long tasks first that have no reference yet, and end"
     )
+    parser.add_argument("--task", choices=SWEPT, help="with --ours: this long task alone, beside what the file has")
     parser.add_argument("--finished", action="store_true", help="replay nothing: tables of what is finished")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -209,14 +233,14 @@ def main() -> None:
         complete(REFERENCES, tuple(LONG))
         return
     tables = []
-    for whole in (QUICK,) if IS_SMOKE else OURS_AGAIN if asked.ours else PARTS:
+    for whole in (QUICK,) if IS_SMOKE else parts_of(asked.task) if asked.ours else PARTS:
         part = finished(whole) if asked.finished else whole
         if not part.tasks:
             continue
         found = scores({name: outcomes_of(part, name) for name in part.tasks})
         show(part, found)
         tables.append((part, found))
-        write(RESULTS_OF_OURS if asked.ours else RESULTS, tables)
+        write(RESULTS_OF_OURS if asked.ours else RESULTS, tables, asked.task if asked.ours else None)
 
 
 if __name__ == "__main__":

@@ -30,14 +30,16 @@ def line(rows: list[dict[str, str]]) -> str:
 def of_policies(file: Path) -> None:
     """Every table of a file."""
     for key, part in groupby(read(file), key=_table):
-        print("\n{} tasks, {} rate, r = {} B_crit, noise from {}\n".format(*key), HEADER, "|---" * 8 + "|", sep="\n")
+        print(
+            "\n{} tasks, {} rate, r = {} B_crit, noise from {}; {}\n".format(*key), HEADER, "|---" * 8 + "|", sep="\n"
+        )
         for _, policy in groupby(part, key=lambda row: row["policy"]):
             print(line(list(policy)))
 
 
-def _table(row: dict[str, str]) -> tuple[str, str, str, str]:
+def _table(row: dict[str, str]) -> tuple[str, str, str, str, str]:
     """What all rows of a table share."""
-    return row["split"], row["rate"], row["price_over_b_crit"], row.get("noise_from", "examples")
+    return row["split"], row["rate"], row["price_over_b_crit"], row.get("noise_from", "examples"), row.get("tasks", "")
 
 
 def of_recommendations(file: Path) -> None:

@@ -1,0 +1,51 @@
+"""What a long task's own tables do to those that are in the file already."""
+
+import csv
+
+import pytest
+from benchmarks.policies import benchmark_policies
+from benchmarks.policies.benchmark_policies import Part, parts_of, write
+
+from benchmarks import results_file
+from noisescale_lab.reproduce.advice.scores import Score
+
+LONG = "charlm_long_adamw"
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setattr(results_file, "RESULTS", tmp_path)
+    monkeypatch.setattr(results_file, "IS_SMOKE", False)
+    monkeypatch.setattr(benchmark_policies, "FOLDER", tmp_path)
+    return tmp_path / "policies_ours.csv"
+
+
+def scores(median):
+    return [Score("ours", "all", 12, median, 2 * median, 0.0, 0.5, 0.4, 0.6, 0.0)]
+
+
+def medians(file):
+    with file.open(newline="") as opened:
+        return {
+            row["tasks"]: (float(row["median"]), row["command"].partition(" --ours")[2])
+            for row in csv.DictReader(opened)
+        }
+
+
+def test_the_tables_of_one_long_task_join_those_of_the_file_and_replace_its_own(results):
+    others, alone = Part("held-out", ("digits_mlp", "char_bigram"), (540,)), Part("long", (LONG,), (540,))
+    write("policies_ours", [(others, scores(60.0))])
+
+    write("policies_ours", [(alone, scores(40.0))], LONG)
+    write("policies_ours", [(alone, scores(50.0))], LONG)
+
+    assert medians(results) == {"digits_mlp char_bigram": (60.0, ""), LONG: (50.0, f" --task {LONG}")}
+
+
+def test_one_long_task_is_replayed_at_a_constant_and_a_decaying_rate_and_nothing_else_is():
+    parts = parts_of(LONG)
+
+    assert [(part.split, part.tasks, part.decays) for part in parts] == [
+        ("long", (LONG,), False),
+        ("long", (LONG,), True),
+    ]
