@@ -1,12 +1,16 @@
 """Norms that the script measured itself: per layer, and of groups inside groups."""
 
 import math
+import sys
 import time
 
 import pytest
 import torch
 
 from client_runs import make_kept_run, terms_of, terms_of_means
+from noisescale.config import Config
+from noisescale.description import RunDescription
+from noisescale.run.run import Run
 from noisescale.track.recorder import Recorder
 from noisescale.track.step_log import StepLog
 from noisescale_core.errors import EstimationError
@@ -246,16 +250,23 @@ STEPS = [
     *({"loss": 0.4} for _ in range(240)),
     {"loss": 0.5, "layers": {"a": (3.0, 1.0)}},
     *({"loss": 0.4} for _ in range(3)),
+    *({"loss": 0.4, "layers": {"a": (3.0, 1.0), "b": (2.0, 0.5 * number)}} for number in range(30)),
+    {"loss": 0.4, "layers": {"a": (3.0, 1.0), "b": (math.inf, 1.0)}},
+    {"loss": 0.4, "layers": {"a": (3.0, 1.0), "b": (2.0, -0.0)}},
+    {"loss": 0.4},
+    {"loss": 0.4, "layers": {}},
+    *({"loss": 0.4, "layers": {"b": (3.0, number), "a": (2.0, 1)}} for number in range(30)),
+    {"loss": 0.4, "layers": {"b": (3.0, 1.0), "a": (2.0, 1.0)}},
 ]
 """Plain steps, and among them all that is out of the ordinary."""
 
 
-def logged(monkeypatch, *, is_plain):
+def logged(monkeypatch, *, is_plain, group_seconds):
     """All that is known of a run of these steps, whose clock stands still."""
     if not is_plain:
         monkeypatch.setattr(StepLog, "add_plain", lambda *_: None)
     monkeypatch.setattr(Recorder, "now", lambda _: 1e9)
-    run, kept = make_kept_run(planned_steps=400)
+    run, kept = make_kept_run(planned_steps=400, group_seconds=group_seconds)
     usual = {"small_batch_size": 8, "big_batch_size": 64, "small_sq_norm": 3.0, "big_sq_norm": 1.0, "lr": 0.1}
     log = run._main._log
     along = []
@@ -268,23 +279,43 @@ def logged(monkeypatch, *, is_plain):
     return [*kept.records], along, told
 
 
-def test_plain_steps_take_a_shorter_way_to_the_same_records_and_the_same_answers(monkeypatch):
+@pytest.mark.parametrize("group_seconds", [10.0, 0.0])
+def test_plain_steps_take_a_shorter_way_to_the_same_records_and_the_same_answers(monkeypatch, group_seconds):
     with monkeypatch.context() as patch:
-        short = logged(patch, is_plain=True)
+        short = logged(patch, is_plain=True, group_seconds=group_seconds)
     with monkeypatch.context() as patch:
-        long = logged(patch, is_plain=False)
+        long = logged(patch, is_plain=False, group_seconds=group_seconds)
 
     assert repr(short[0]) == repr(long[0])  # of which some hold NaN
     assert short[1] == long[1]
     assert repr(short[2]) == repr(long[2])
 
 
-def test_most_steps_are_plain(monkeypatch):
+@pytest.mark.parametrize("layers", [None, {"a": (3.0, 1.0), "b": (2.0, 0.0)}])
+def test_most_steps_are_plain(monkeypatch, layers):
     run, _ = make_kept_run()
     looked_at, add = [], StepLog.add
     monkeypatch.setattr(StepLog, "add", lambda log, update: looked_at.append(update) or add(log, update))
 
+    usual = {"small_batch_size": 8, "big_batch_size": 64, "small_sq_norm": 3.0, "big_sq_norm": 1.0, "lr": 0.1}
     for _ in range(10):
-        run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=3.0, big_sq_norm=1.0, loss=0.5, lr=0.1)
+        run.log_norms(**usual, loss=0.5, layers=layers)
 
     assert len(looked_at) == 1  # the first one, whose size is new
+
+
+def test_a_plain_step_is_on_disk_after_few_calls(tmp_path):
+    run = Run(Config(mode="offline", folders=(tmp_path,)), RunDescription())
+    usual = {"small_batch_size": 8, "big_batch_size": 64, "small_sq_norm": 3.0, "big_sq_norm": 1.0, "lr": 0.1}
+    calls = []
+    for _ in range(3):
+        run.log_norms(**usual, loss=0.5)
+
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        run.log_norms(**usual, loss=0.5)
+    finally:
+        sys.setprofile(None)
+    run.finish()
+
+    assert len(calls) <= 19, calls

@@ -428,6 +428,7 @@ class TestSegments:
         segments.drop_after(kept)
 
         assert segments.listed() == kept
+        assert segments.newest is kept[-1], "and takes frames, or says that it is sealed"
 
     def test_files_go_all_at_once(self, make, folder):
         segments = make(1, 1, 1, 1)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from noisescale.rows.row_parts import LayerSums, PathPart
+from noisescale.rows.row_parts import LayerNorms, LayerSums, PathPart
 from noisescale.rows.updates import LoggedStep, Update
 from noisescale.transport.wire import GroupRecord, Measurement
 from noisescale_core.estimators.flags import Flags
@@ -140,11 +140,11 @@ def row_from(
 
 def update_of(row: Measurement) -> Update:
     """The update of a plain row."""
-    logged = LoggedStep(row.step, row.wall_time, row.lr, row.examples)
-    assert row.sum_trace_cov is not None
-    assert row.sum_grad_sq_norm is not None
-    terms = Terms(row.sum_trace_cov, row.sum_grad_sq_norm)
-    return Update(logged, row.num_micro_batches, row.micro_batch_size, row.global_batch, terms, None, row.sum_loss, 0)
+    step, _, wall_time, examples, small, num_small, big, trace, signal, _, _, _, loss, _, lr, _ = row[: -len(NO_PATH)]
+    # as by their names, in half of the time
+    logged = tuple.__new__(LoggedStep, (step, wall_time, lr, examples, 0, True))
+    terms = tuple.__new__(Terms, (trace, signal))
+    return tuple.__new__(Update, (logged, num_small, small, big, terms, None, loss, 0, None))
 
 
 class Recording:
@@ -159,7 +159,8 @@ class Recording:
 
     Attributes:
         group_names: Layers of the updates.
-        hands_out_each: Each update is a row, and that is all, unless a step before it was not measured.
+        has_groups: There are layers.
+        hands_out_each: Each update is a row, unless a step before it was not measured.
     """
 
     def __init__(
@@ -175,11 +176,12 @@ class Recording:
         self._log_every = log_every
         self._group_seconds = group_seconds
         self.group_names = list(group_names)
-        self._last: Update | None = None
+        self._last: Update | Measurement | None = None
         self._last_unmeasured: tuple[int, float | None] | None = None
         self._row = RowSoFar()
         self._start_groups(start_time)
-        self.hands_out_each = log_every == 1 and not self.group_names
+        self.has_groups = bool(self.group_names)
+        self.hands_out_each = log_every == 1
 
     def _start_groups(self, wall_time: float) -> None:
         self._groups = LayerSums(len(self.group_names)) if self.group_names else None
@@ -195,15 +197,20 @@ class Recording:
             if self._row.num_covered >= self._log_every:
                 self._append(self._row.row(update))
                 self._row = RowSoFar()
-        groups = self._groups
-        if groups is None:
-            return
-        if update.layers is not None:  # an update without terms has no layers
-            groups.add(update.layers)
-        if groups.num_updates >= MIN_GROUP_UPDATES:
-            wall_time = update.logged.wall_time
-            if wall_time - self._groups_since >= self._group_seconds:
-                self._append_groups(groups, update)
+        if self._groups is not None:
+            self._add_layers(self._groups, update.layers, update.logged.step, update.logged.wall_time)
+
+    def add_layers_of(self, row: Measurement, layers: LayerNorms) -> None:
+        """Add the layers of a plain update whose row its caller has handed out; there must be as many groups."""
+        assert self._groups is not None
+        self._last = row
+        self._add_layers(self._groups, layers, row.step, row.wall_time)
+
+    def _add_layers(self, groups: LayerSums, layers: LayerNorms | None, step: int, wall_time: float) -> None:
+        if layers is not None:  # an update without terms has no layers
+            groups.add(layers)
+        if groups.num_updates >= MIN_GROUP_UPDATES and wall_time - self._groups_since >= self._group_seconds:
+            self._append_groups(groups, step, wall_time)
 
     def add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
         """Add a step in which nothing was measured: it goes into the row of the next one that was."""
@@ -218,21 +225,18 @@ class Recording:
         """
         if self._last is None:
             return
+        last = update_of(self._last) if isinstance(self._last, Measurement) else self._last
         newest = self._last_unmeasured
-        if newest is not None and newest[0] > self._last.logged.step:
-            logged = self._last.logged._replace(step=newest[0], lr=newest[1], wall_time=wall_time)
-            self._last = self._last._replace(logged=logged)
+        if newest is not None and newest[0] > last.logged.step:
+            last = last._replace(logged=last.logged._replace(step=newest[0], lr=newest[1], wall_time=wall_time))
+        self._last = last
         if self._row.num_covered:
-            self._append(self._row.row(self._last))
+            self._append(self._row.row(last))
             self._row = RowSoFar()
         if self._groups is not None and self._groups.num_updates:
-            self._append_groups(self._groups, self._last)
+            self._append_groups(self._groups, last.logged.step, last.logged.wall_time)
 
-    def _append_groups(self, groups: LayerSums, last: Update) -> None:
+    def _append_groups(self, groups: LayerSums, step: int, wall_time: float) -> None:
         names = self.group_names
-        self._append(
-            GroupRecord(
-                last.logged.step, last.logged.wall_time, names, [groups.num_updates] * len(names), *groups.moments()
-            )
-        )
-        self._start_groups(last.logged.wall_time)
+        self._append(GroupRecord(step, wall_time, names, [groups.num_updates] * len(names), *groups.moments()))
+        self._start_groups(wall_time)

@@ -1,9 +1,10 @@
 """What a row holds besides its own terms: the sums of each layer, and what it says of the path of the parameters."""
 
-import struct
 import sys
 from array import array
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from struct import Struct
 from typing import Any, NamedTuple
 
 from noisescale_core.estimators.path import Promised
@@ -44,7 +45,13 @@ class LayerNorms(NamedTuple):
 
 def packed_columns(first: Sequence[float], second: Sequence[float]) -> bytes:
     """Both columns as fp64, one after the other."""
-    return struct.pack(f"={len(first) + len(second)}d", *first, *second)
+    # a column at a time and by a known form: two thirds of the time
+    return _packing(len(first))(*first) + _packing(len(second))(*second)
+
+
+@lru_cache(maxsize=8)
+def _packing(num_numbers: int) -> Callable[..., bytes]:
+    return Struct(f"{num_numbers}d").pack
 
 
 def are_all_below(packed: bytes) -> bool:

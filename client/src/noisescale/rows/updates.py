@@ -210,9 +210,8 @@ def update_from_two_batches(
         raise _not_squares(small_sq_norm, big_sq_norm)
     of_layers, are_finite = None, True
     if layers is not None:
-        sizes, packed = (small_batch_size, big_batch_size), packed_columns(*layers)
-        of_layers = LayerNorms(solve_two_batches, *layers, sizes, packed)
-        if not _are_surely_finite(of_layers):
+        of_layers = layers_of_two_batches(small_batch_size, big_batch_size, layers)
+        if not are_surely_finite(of_layers):
             _check_sq_norms(of_layers.first, of_layers.second)
             are_finite = small_batch_size == big_batch_size or _are_finite(of_layers)
     flags, terms = 0, None
@@ -228,9 +227,19 @@ def update_from_two_batches(
     return _update(logged, num_small, small_batch_size, big_batch_size, terms, of_layers, loss, flags)
 
 
+def layers_of_two_batches(
+    small_batch_size: float, big_batch_size: float, columns: tuple[Sequence[float], Sequence[float]]
+) -> LayerNorms:
+    """The layers of a step whose norms the caller measured: small_sq_norm and big_sq_norm of each."""
+    return LayerNorms(solve_two_batches, *columns, (small_batch_size, big_batch_size), packed_columns(*columns))
+
+
 def are_plain(terms: tuple[float, float], loss: float | None) -> bool:
     """Whether a step needs no flag: its terms have finite squares, and its loss is finite if it has one."""
-    return has_finite_squares(terms) and (loss is None or -math.inf < loss < math.inf)
+    trace_cov, grad_sq_norm = terms  # as `has_finite_squares`, without another call
+    if not (-MAX_TERM < trace_cov < MAX_TERM and -MAX_TERM < grad_sq_norm < MAX_TERM):
+        return False
+    return loss is None or -math.inf < loss < math.inf
 
 
 def _check_sq_norms(small_sq_norms: Sequence[float], big_sq_norms: Sequence[float]) -> None:
@@ -248,7 +257,7 @@ def _not_squares(small_sq_norm: float, big_sq_norm: float) -> ConfigError:
     return ConfigError(f"squared norms must not be negative, got {small_sq_norm:g} and {big_sq_norm:g}")
 
 
-def _are_surely_finite(layers: LayerNorms) -> bool:
+def are_surely_finite(layers: LayerNorms) -> bool:
     """Whether all are squares whose terms have finite squares, seen from a byte of each: a tenth of the time."""
     small_batch_size, big_batch_size = layers.sizes
     if not small_batch_size < big_batch_size or not layers.first:

@@ -10,6 +10,8 @@ from noisescale.rows.updates import (
     LoggedStep,
     Update,
     are_plain,
+    are_surely_finite,
+    layers_of_two_batches,
     plain_number,
     update_from_terms,
     update_from_two_batches,
@@ -213,10 +215,11 @@ class GivenLog:
         known_loss = loss if loss is None or type(loss) is float else plain_number(loss)
         log = self._log
         num = sizes.num_small if num_small is None else num_small
-        if columns is None and sizes.tell_apart and small_sq_norm >= 0 and big_number >= 0:
+        if sizes.tell_apart and small_sq_norm >= 0 and big_number >= 0:
             terms = solve_two_batches(small_sq_norm, big_number, sizes.small, sizes.big)
-            if are_plain(terms, known_loss):
-                number = log.add_plain(step, lr, (sizes.small, sizes.big, num), terms, known_loss)
+            of_layers = None if columns is None else layers_of_two_batches(sizes.small, sizes.big, columns)
+            if are_plain(terms, known_loss) and (of_layers is None or are_surely_finite(of_layers)):
+                number = log.add_plain(step, lr, (sizes.small, sizes.big, num), terms, known_loss, of_layers)
                 if number is not None:
                     self._show(number)
                     return

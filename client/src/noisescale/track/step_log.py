@@ -10,6 +10,7 @@ from noisescale.guard import Notices
 from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update, is_weighted
 from noisescale.notices.step_checks import NeighbourCheck, OrderCheck, RankCheck, WeightingCheck
 from noisescale.rows.recording import Recording, row_from, update_of
+from noisescale.rows.row_parts import LayerNorms
 from noisescale.rows.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
 from noisescale.track.path_log import PathKeeper, PathLog
 from noisescale.track.promise_log import LossMoments
@@ -35,9 +36,9 @@ PARTS_OF_ONE_LOSS = ("per_example", "split")
 MAX_UNMEASURED = 256
 """Steps of which nothing was measured that wait to be recorded; together they cost less."""
 
-MAX_UNSEEN = 128
-"""Updates that wait to be added to the windows and the history, which are looked at now and then: so fewer than one
-call in a hundred pays for it."""
+MAX_UNSEEN = 192
+"""Updates that wait to be added to the windows and the history, which are looked at now and then: so one call in 192
+pays for it, and those a busy machine holds up besides are fewer than one in a hundred still."""
 
 OnNorms = Callable[[LoggedStep, "StepNorms", Update], None]
 
@@ -321,6 +322,7 @@ class StepLog:
         sizes: tuple[float, float, int],
         terms: tuple[float, float],
         loss: float | None,
+        layers: LayerNorms | None = None,
     ) -> int | None:
         """Log a step that nothing is out of the ordinary with: as `given` and `add` do, with less on the way.
 
@@ -330,11 +332,15 @@ class StepLog:
             sizes: Examples of a small batch and of the step, and small batches in the step.
             terms: tr Σ and |G|², as numbers whose squares are finite.
             loss: Finite, or None.
+            layers: The same of each layer, where the step has any.
 
         Returns:
             The step's number; None where it has to be looked at more closely, and nothing has happened.
         """
-        if self._is_watched or not self._recording.hands_out_each or not self._sizes.sees_again(sizes[1]):
+        recording = self._recording
+        if self._is_watched or not recording.hands_out_each or recording.has_groups is (layers is None):
+            return None
+        if not self._sizes.sees_again(sizes[1]):
             return None
         rate = lr if lr is None or type(lr) is float else float(lr)
         number, examples = self.steps.take(step, sizes[1])
@@ -346,6 +352,8 @@ class StepLog:
         if len(self._unseen) >= MAX_UNSEEN:
             self._catch_up()
         self._send(row)
+        if layers is not None:
+            recording.add_layers_of(row, layers)
         return number
 
     def add(self, update: Update) -> Update:

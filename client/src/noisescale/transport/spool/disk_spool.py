@@ -188,7 +188,12 @@ class DiskSpool:
         start = time.perf_counter()
         try:
             try:
-                self._put(frame, number, at_once)
+                newest = self._segments.newest
+                # as `_put` does for nearly every frame: in a file with its head, with room, and not at its end
+                if 0 < newest.size <= self._limits.segment_bytes - len(frame) and not newest.is_sealed:
+                    newest.append(frame, number, at_once)
+                else:
+                    self._put(frame, number, at_once)
             except ClosedByOthers:
                 self._put(frame, number, at_once)  # into a new file
         except NoRoom:

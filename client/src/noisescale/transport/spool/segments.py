@@ -27,8 +27,11 @@ class Segments:
         segment_bytes: At most in one file.
 
     Attributes:
+        newest: The file that takes frames; not there before the first.
         num_drops: How often files were deleted: who reads meanwhile reads again, as the records may be elsewhere now.
     """
+
+    newest: Segment
 
     def __init__(self, segment_bytes: int) -> None:
         self._segment_bytes = segment_bytes
@@ -41,11 +44,6 @@ class Segments:
         self._read_ends: list[tuple[int, Segment, int]] = []
 
     # ---- the writer
-
-    @property
-    def newest(self) -> Segment:
-        """The file that takes frames."""
-        return self._list[-1]
 
     @property
     def num_bytes(self) -> int:
@@ -82,11 +80,13 @@ class Segments:
             if self._list:
                 self._list[-1].seal()
             self._list = [*self._list, segment]
+            self.newest = segment
 
     def add(self, path: Path, found: Segment) -> None:
         """A file that another process has written."""
         self._number = max(self._number, int(path.stem))
         self._list = [*self._list, found]
+        self.newest = found
 
     def oldest_but_newest(self) -> Segment | None:
         """The oldest file, unless it is the one that takes frames."""
@@ -112,6 +112,7 @@ class Segments:
         """Delete files, out of the index all at once: a reader that begins now finds all of them or none."""
         with self._lock:
             self._list = [one for one in self._list if one not in segments]
+            self.newest = self._list[-1] if self._list else self.newest
             self.num_drops += 1  # before the files go: who misses one sees that it is another number now
         for segment in segments:
             segment.remove()
