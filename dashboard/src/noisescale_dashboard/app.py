@@ -137,7 +137,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     _put_first(app, "/_dash-update-component")
     dash_errors.register(app, dashboard.callback_map)
     present: list[object] = [middleware.cls for middleware in app.user_middleware]
-    if GZipMiddleware not in present:
+    if not any(isinstance(one, type) and issubclass(one, GZipMiddleware) for one in present):
         # Dash compresses nothing: 5.6 MB of scripts would go out instead of 1.7
         app.add_middleware(GZipMiddleware, minimum_size=500)
     app.add_middleware(OutageHeader)

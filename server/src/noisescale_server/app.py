@@ -10,7 +10,6 @@ from uuid import UUID
 from alembic.script import ScriptDirectory
 from fastapi import Depends, FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine
-from starlette.middleware.gzip import GZipMiddleware
 
 from noisescale_server.api import (
     baselines,
@@ -52,6 +51,7 @@ from noisescale_server.api.telemetry import routes as telemetry
 from noisescale_server.api.telemetry.reporting import reported
 from noisescale_server.api.telemetry.routes import on_loopback
 from noisescale_server.process.alerting import alerted
+from noisescale_server.process.compression import Compression
 from noisescale_server.process.house_keeping import house_kept
 from noisescale_server.process.migrating import migrations_folder
 from noisescale_server.process.own_metrics import ProcessMetrics
@@ -148,7 +148,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.recalibrations = Recalibrations(gathers=settings.gather_sweeps)
     app.state.reference_values = reference_value_service.load()
     set_up_access(app, settings)
-    app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
+    app.add_middleware(
+        Compression,
+        minimum_size=GZIP_FROM_BYTES,
+        compresslevel=GZIP_LEVEL,
+        is_on_one_machine=settings.auth == "local",
+    )
     register_error_handlers(app)
     include_routes(app)
     return app

@@ -4,7 +4,7 @@ import pytest
 
 from advised_runs import KNOWN, advised_run, stretch
 from noisescale_core.advice.evidence.evidence import Measured
-from noisescale_core.advice.limits.pace import pace_of, step_line, step_seconds
+from noisescale_core.advice.limits.pace import pace_of, step_line, step_seconds, timed_batches
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 
@@ -119,11 +119,11 @@ def test_a_step_time_is_the_median_at_the_present_batch_over_the_latest_window()
 
 
 def test_the_line_of_step_times_goes_through_the_medians_of_each_batch():
-    line = step_line([*two_batches(), stretch(256.0, 900.0)])
+    line = step_line(timed_batches([*two_batches(), stretch(256.0, 900.0)]))
 
     assert line.overhead_seconds == pytest.approx(1.0)
     assert line.seconds_per_example == pytest.approx(0.01)
-    assert step_line([stretch()] * 50) is None
+    assert step_line(timed_batches([stretch()] * 50)) is None
 
 
 def test_the_line_is_moved_to_the_step_time_of_now():

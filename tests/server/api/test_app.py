@@ -3,6 +3,7 @@
 import gzip
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 from uuid import uuid4
@@ -11,16 +12,20 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
+from starlette.responses import Response
 
 from app_in_process import ADDRESS, AS_LOCAL_USER, client_of, local_settings, running_app
 from as_owner import execute
 from factories import make_batch
 from noisescale_server.api.access.gate import Api
-from noisescale_server.app import ROUTERS, create_app
+from noisescale_server.app import GZIP_FROM_BYTES, GZIP_LEVEL, ROUTERS, create_app
+from noisescale_server.process.compression import Compression
+from principals import PUBLIC_URL, SECRET
 from problems import assert_problem
 from stored_runs import store_run
 
 UNREACHABLE = "postgresql://nobody@127.0.0.1:1/none"
+TEAM = {"auth": "required", "secret_key": SECRET, "public_url": PUBLIC_URL, "local_token": None}
 
 
 async def ask(app: FastAPI, path: str) -> httpx.Response:
@@ -129,19 +134,64 @@ class TestDatabaseAway:
             create_app(local_settings(database_url=None))
 
 
+LONG = b"a noise scale, " * 1_000
+
+
+def compressing(*, is_on_one_machine: bool) -> Compression:
+    """Something that answers at length, compressed as the server does it."""
+    return Compression(
+        Response(LONG, media_type="text/plain"),
+        minimum_size=GZIP_FROM_BYTES,
+        compresslevel=GZIP_LEVEL,
+        is_on_one_machine=is_on_one_machine,
+    )
+
+
+def answered_by(app: Compression, path: str, encoding: str) -> AbstractAsyncContextManager[httpx.Response]:
+    """Its answer to a client that takes this encoding."""
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ADDRESS)
+    return client.stream("GET", path, headers={"Accept-Encoding": encoding})
+
+
 class TestCompression:
-    async def test_long_answers_are_gzipped_when_asked(self, shared_client: httpx.AsyncClient) -> None:
-        packed = {"Accept-Encoding": "gzip"}
-        async with shared_client.stream("GET", "/api/v1/reference-values", headers=packed) as answer:
+    @pytest.mark.parametrize(
+        ("path", "is_on_one_machine"), [("/api/v1/anything", False), ("/runs", False), ("/runs", True)]
+    )
+    async def test_long_answers_are_gzipped_when_asked(self, path: str, is_on_one_machine: bool) -> None:
+        async with answered_by(compressing(is_on_one_machine=is_on_one_machine), path, "gzip") as answer:
             raw = b"".join([chunk async for chunk in answer.aiter_raw()])
 
         assert answer.headers["content-encoding"] == "gzip"
-        assert len(raw) < len(gzip.decompress(raw)) / 4
+        assert gzip.decompress(raw) == LONG
+        assert len(raw) < len(LONG) / 4
 
-    async def test_nobody_gets_gzip_who_did_not_ask(self, shared_client: httpx.AsyncClient) -> None:
-        answer = await shared_client.get("/api/v1/reference-values", headers={"Accept-Encoding": "identity"})
+    async def test_nobody_gets_gzip_who_did_not_ask(self) -> None:
+        async with answered_by(compressing(is_on_one_machine=False), "/api/v1/anything", "identity") as answer:
+            assert await answer.aread() == LONG
 
         assert "content-encoding" not in answer.headers
+
+    async def test_the_api_packs_nothing_that_stays_on_its_machine(self) -> None:
+        async with answered_by(compressing(is_on_one_machine=True), "/api/v1/anything", "gzip") as answer:
+            assert await answer.aread() == LONG
+
+        assert "content-encoding" not in answer.headers
+
+    async def test_a_local_server_is_on_one_machine(self, shared_client: httpx.AsyncClient) -> None:
+        packed = {"Accept-Encoding": "gzip"}
+
+        figures = await shared_client.get("/api/v1/reference-values", headers=packed)
+        page = await shared_client.get("/openapi.json", headers=packed)
+
+        assert "content-encoding" not in figures.headers
+        assert page.headers["content-encoding"] == "gzip"
+
+    def test_a_server_for_a_team_is_not(self) -> None:
+        (compression,) = [
+            one for one in create_app(local_settings(UNREACHABLE, **TEAM)).user_middleware if one.cls is Compression
+        ]
+
+        assert compression.kwargs["is_on_one_machine"] is False
 
 
 class TestDocumentation:

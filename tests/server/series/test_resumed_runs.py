@@ -17,12 +17,13 @@ from noisescale_server.api.ingest.streams import batch_of
 from noisescale_server.api.ingest.wire_schemas import BatchBody
 from noisescale_server.services.ingest import ingestion
 from noisescale_server.services.series import series as series_service
-from noisescale_server.services.series.live import cut, live_intervals, pieces
+from noisescale_server.services.series.live import LiveSeries, cut, live_intervals, pieces
 from noisescale_server.services.series.resolution import Resolution
 from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.runs import streams
-from noisescale_server.storage.runs.streams import Coverage
+from noisescale_server.storage.runs.streams import SIMPLE, Coverage
 from noisescale_server.storage.series import series
+from noisescale_server.storage.series.series import PointColumns
 from quick import quick_or_slow
 
 MAX_ROWS = 1_900
@@ -166,6 +167,26 @@ async def test_of_a_run_that_logs_each_step_the_four_windows_before_each_point_a
 
     assert {how.steps_per_point >= how.steps_per_block for how, _ in found} == {max_points == 8}
     assert {state for _, state in found} - {"resolved"}
+
+
+@pytest.mark.parametrize("level", [0, 1])
+async def test_a_history_reads_the_same_points_as_a_chart_without_losses_and_extremes(
+    session: AsyncSession, level: int
+) -> None:
+    run_id = uuid4()
+    await store(session, run_id, resumed_twice(random.Random(3), 600, log_every=50))
+    live = LiveSeries.of(run_id, SIMPLE, await streams.coverage_of_run(session, run_id))
+    asked: Any = (session, run_id, live.pieces(live.first_step, live.newest_step, level))
+
+    full = await series.points(*asked, level=level, blocks_per_point=3)
+    found = await series.spent(*asked, level=level, blocks_per_point=3)
+
+    read = {name: getattr(found, name) for name in PointColumns.__slots__ if getattr(found, name)}
+    assert read == {name: getattr(full, name) for name in read}
+    assert set(PointColumns.__slots__) - set(read) == {
+        *("trace_cov_min", "trace_cov_max", "grad_sq_norm_min", "grad_sq_norm_max"),
+        *("sum_loss", "num_loss", "loss_min", "loss_max", "global_batch_min", "global_batch_max"),
+    }
 
 
 async def assert_equals_brute_force(

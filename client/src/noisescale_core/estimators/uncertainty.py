@@ -65,9 +65,12 @@ class Reason(StrEnum):
 _WITHOUT_BOUND = (Reason.TRACE_COV_NOT_POSITIVE, Reason.GRAD_SQ_NORM_NOT_POSITIVE, Reason.TRACE_COV_OF_ROUNDING)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class NoiseScaleEstimate:
     """B_simple = tr Σ / |G|² of a window, with its interval and state.
+
+    Nobody changes one. It is not frozen, as one is made for every point of every chart: that would take a quarter of
+    `estimate`.
 
     Attributes:
         state: Resolved: interval bounded, and both terms known to a fifth (`estimate`). Tentative: interval bounded
@@ -187,9 +190,9 @@ def estimate(
     """
     if window.num_blocks < MIN_BLOCKS:
         return _too_few(window, level)
+    num_blocks, num_updates = window.num_blocks, window.num_updates
     means = means_of_terms(window)
     a, c, v_aa, _, v_cc = means
-    num_blocks, num_updates = window.num_blocks, window.num_updates
     z = _z(c, v_cc)
     quantile = t_quantile(0.5 + level / 2, num_blocks - 1) * (1 + SKEWNESS_ALLOWANCE / num_updates)
     low, high = fieller(means, quantile)

@@ -56,7 +56,9 @@ class ExchangeRate:
         Raises:
             DomainError: If B_crit is not positive.
         """
-        require_positive("an unresolved noise scale prices nothing", critical_batch=critical_batch)
+        # of each value that B_crit may have: the call takes longer than the rest
+        if not 0 < critical_batch < math.inf:
+            require_positive("an unresolved noise scale prices nothing", critical_batch=critical_batch)
         if self.examples_per_step is not None:
             return self.examples_per_step
         assert self.preference is not None

@@ -272,10 +272,11 @@ def stages(
 
 
 def _next(batch: int | None, wanted: float, bounds: Bounds, rounded: Callable[[float], int]) -> int:
-    found = rounded(wanted)
     if batch is None:
-        return found
+        return rounded(wanted)
     # by what is wanted: where whole batches lie a factor of 1.5 apart, waiting for the next but one costs 6 %
-    is_too_small = wanted > bounds.hysteresis * batch and found > batch
-    is_too_large = bounds.may_fall and wanted * bounds.hysteresis < batch and found < batch
-    return found if is_too_small or is_too_large else batch
+    if wanted > bounds.hysteresis * batch:
+        return max(batch, rounded(wanted))
+    if bounds.may_fall and wanted * bounds.hysteresis < batch:
+        return min(batch, rounded(wanted))
+    return batch

@@ -82,8 +82,10 @@ def informs_critical_batch(*, learning_rate: float, peak_learning_rate: float) -
     Raises:
         DomainError: If the peak is not positive or the learning rate negative.
     """
-    require_positive("give the peak of the schedule", peak_learning_rate=peak_learning_rate)
-    require_not_negative("give the mean over the window", learning_rate=learning_rate)
+    # of each stretch of a run: the two calls below take most of the time
+    if not (0 < peak_learning_rate < math.inf and learning_rate >= 0):
+        require_positive("give the peak of the schedule", peak_learning_rate=peak_learning_rate)
+        require_not_negative("give the mean over the window", learning_rate=learning_rate)
     return learning_rate >= LEAST_SHARE_OF_PEAK * peak_learning_rate
 
 

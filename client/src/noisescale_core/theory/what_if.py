@@ -49,8 +49,10 @@ class LoggedPiece:
         Raises:
             DomainError: If a number is out of range, or the noise scale outside its interval.
         """
-        require_positive("leave out pieces without steps", num_steps=self.num_steps, batch=self.batch)
-        require_positive("leave out pieces where it is not resolved", noise_scale=self.noise_scale)
+        # of each stretch of a run: the two calls below take longer than the rest
+        if not (0 < self.num_steps < math.inf and 0 < self.batch < math.inf and 0 < self.noise_scale < math.inf):
+            require_positive("leave out pieces without steps", num_steps=self.num_steps, batch=self.batch)
+            require_positive("leave out pieces where it is not resolved", noise_scale=self.noise_scale)
         if not 0 <= self.least <= self.noise_scale <= self.most < math.inf:
             raise DomainError(
                 f"noise_scale must lie between low and high, got {self.noise_scale:g} with low={self.low} and "

@@ -160,7 +160,7 @@ def critical_belief(noise_scale: Belief, *, log_mean: float, log_sd: float, usua
     logs = []
     for place in range(len(phi.weights) + 2 * reach):
         spread = sum(map(mul, kernel, around[place : place + len(kernel)]))
-        before = math.fsum(one.log_density(start + spacing * place) for one in usual)
+        before = math.fsum([one.log_density(start + spacing * place) for one in usual])
         logs.append((math.log(spread) if spread else -math.inf) + before)
     return Belief.of_logarithms(start, spacing, logs)
 

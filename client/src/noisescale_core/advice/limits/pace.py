@@ -140,8 +140,9 @@ def pace_of(run: "RunSetting", asked: Question) -> Pace | None:
     seconds, batch = step_seconds(run.spent), run.batch_size
     if seconds is None or batch is None or not batch > 0:
         return None
-    line = step_line(run.spent)
-    on_same_devices: Hardware = "line" if line is not None else "flat" if is_flat(run.spent) else "one_batch"
+    timed = timed_batches(run.spent)
+    line = step_line(timed)
+    on_same_devices: Hardware = "line" if line is not None else "flat" if is_flat(timed) else "one_batch"
     num_devices = asked.num_devices or run.num_devices
     return Pace(
         batch=batch,
@@ -190,29 +191,27 @@ def step_seconds(spent: "Sequence[SpentPoint]") -> float | None:
     return median(latest) if len(latest) >= MIN_TIMED else None
 
 
-def step_line(spent: "Sequence[SpentPoint]") -> StepTime | None:
+def step_line(timed: Sequence[tuple[float, float]]) -> StepTime | None:
     """α + β B through the median step times of the batches that the run has used.
 
     None where it used one alone, or where the times do not rise with the batch by less than in proportion.
 
     Args:
-        spent: The run so far, oldest first.
+        timed: The batches with their times (`timed_batches`).
     """
-    points = timed_batches(spent)
-    if len(points) < 2:
+    if len(timed) < 2:
         return None
-    line = linear_regression(*zip(*points, strict=True))
+    line = linear_regression(*zip(*timed, strict=True))
     return StepTime(line.intercept, line.slope) if line.slope > 0 and line.intercept >= 0 else None
 
 
-def is_flat(spent: "Sequence[SpentPoint]") -> bool:
+def is_flat(timed: Sequence[tuple[float, float]]) -> bool:
     """Whether steps took no longer at the larger of the batches that the run has used.
 
     Args:
-        spent: The run so far, oldest first.
+        timed: The batches with their times (`timed_batches`).
     """
-    points = timed_batches(spent)
-    return len(points) >= 2 and linear_regression(*zip(*points, strict=True)).slope <= 0
+    return len(timed) >= 2 and linear_regression(*zip(*timed, strict=True)).slope <= 0
 
 
 def timed_batches(spent: "Sequence[SpentPoint]") -> list[tuple[float, float]]:

@@ -1,6 +1,7 @@
 """What a step is worth, from the reader's words and what the run knows of its devices; or what is missing for it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from noisescale_core.theory.prices import ExchangeRate
 if TYPE_CHECKING:
     from noisescale_core.advice.parts.parts import RunSetting
 
+
+FIXED_HARDWARE = "The price for fixed_hardware comes"
 
 STEPS_TO_TIME = 200
 """Steps of another batch after which runs of a few thousand have three stretches of it."""
@@ -62,8 +65,9 @@ def worth_of(asked: Question, run: "RunSetting") -> ExchangeRate | Missing:
         return _of_step_times(run)
     if asked.preference not in (None, SPLIT):
         return prices.from_preference(asked.preference)
-    timed = _of_step_times(run)
-    return assumed(step_line(run.spent) if isinstance(timed, ExchangeRate) else None)
+    timed = timed_batches(run.spent)
+    told = isinstance(_of_timed_batches(run, timed), ExchangeRate)
+    return assumed(step_line(timed) if told else None)
 
 
 def is_assumed(asked: Question) -> bool:
@@ -128,16 +132,21 @@ def _of_an_hour(usd: float, run: "RunSetting", price_share: float) -> ExchangeRa
     )
 
 
-def _of_step_times(run: "RunSetting", what: str = "The price for fixed_hardware comes") -> ExchangeRate | Missing:
-    line = step_line(run.spent)
-    timed = timed_batches(run.spent)
+def _of_step_times(run: "RunSetting", what: str = FIXED_HARDWARE) -> ExchangeRate | Missing:
+    return _of_timed_batches(run, timed_batches(run.spent), what)
+
+
+def _of_timed_batches(
+    run: "RunSetting", timed: Sequence[tuple[float, float]], what: str = FIXED_HARDWARE
+) -> ExchangeRate | Missing:
+    line = step_line(timed)
     if len(timed) < 2:
         return Missing(
             f"{what} from the step times of two batch sizes, and the run has timed {'one' if timed else 'none'}.",
             f"Train {STEPS_TO_TIME:,} steps or more at another batch, or say what a step is worth (examples_per_step).",
         )
     sizes = f"{timed[0][0]:,.0f} and {timed[-1][0]:,.0f} {run.example}s"
-    if is_flat(run.spent):
+    if is_flat(timed):
         return Missing(
             f"Steps took no longer at the larger of the batches that the run has used ({sizes}), so on these devices "
             "larger batches look free, and their step times name no best one.",

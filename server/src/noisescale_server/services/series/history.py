@@ -23,7 +23,7 @@ from noisescale_server.services.series.resolution import Range, choose, level_of
 from noisescale_server.services.series.so_far import run_so_far
 from noisescale_server.services.series.windows import Windows
 from noisescale_server.storage.platform.tables import Run
-from noisescale_server.storage.series import piece_sums
+from noisescale_server.storage.series import piece_sums, series
 from noisescale_server.storage.series.series import PointColumns
 
 NUM_STRETCHES = 100
@@ -83,7 +83,7 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
     # milliseconds of arithmetic, for which no other request should wait, while Postgres adds up what comes next
     known = asyncio.create_task(asyncio.to_thread(known_noise_scale, looks))
     try:
-        found = await windows.read(session, live, wanted, how, has_signal=has_signal)
+        found = await windows.read(session, live, wanted, how, has_signal=has_signal, read_points=series.spent)
     finally:
         said = await known
     resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)

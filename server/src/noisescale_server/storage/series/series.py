@@ -144,6 +144,8 @@ _SUM_COLUMNS = (
     "weighted_grad_sq_norm",
     "num_updates_sq",
 )
+_OWN_COLUMNS_SPENT = ("sum_global_batch", "num_global_batch", "flags", "last")
+"""What a history needs of them, which shows neither losses nor extremes: each column costs Postgres some time a row."""
 _BLOCK_SUMS = ("num_estimates", "sum_trace_cov", "sum_grad_sq_norm")
 
 PIECES = (
@@ -217,9 +219,18 @@ ORDER BY point
 
 
 # `last` is taken apart at the very end
-_ALL = (*_SUM_COLUMNS, *_OWN_COLUMNS[:-1], "last[1]::bigint", "last[3]", "last[4]::bigint", "last[5]")
-_POINTS_OF_ROWS = _of_points(_ALL, _OWN_COLUMNS, of_buckets=False)
-_POINTS_OF_BUCKETS = _of_points(_ALL, _OWN_COLUMNS, of_buckets=True)
+_LAST = ("last[1]::bigint", "last[3]", "last[4]::bigint", "last[5]")
+_POINTS, _SPENT = ((*_SUM_COLUMNS, *own[:-1], *_LAST) for own in (_OWN_COLUMNS, _OWN_COLUMNS_SPENT))
+_POINTS_OF_ROWS = _of_points(_POINTS, _OWN_COLUMNS, of_buckets=False)
+_POINTS_OF_BUCKETS = _of_points(_POINTS, _OWN_COLUMNS, of_buckets=True)
+_SPENT_OF_ROWS = _of_points(_SPENT, _OWN_COLUMNS_SPENT, of_buckets=False)
+_SPENT_OF_BUCKETS = _of_points(_SPENT, _OWN_COLUMNS_SPENT, of_buckets=True)
+_NAMES_SPENT = (
+    "point",
+    *_SUM_COLUMNS,
+    *_OWN_COLUMNS_SPENT[:-1],
+    *("step_last", "lr_last", "examples_last", "wall_time_last"),
+)
 _SUMS_OF_ROWS = _of_points(_SUM_COLUMNS, ("flags",), of_buckets=False)
 _SUMS_OF_BUCKETS = _of_points(_SUM_COLUMNS, ("flags",), of_buckets=True)
 _BLOCKS_OF_ROWS = _of_points(Block._fields[1:], ("flags",), of_buckets=False)
@@ -243,6 +254,21 @@ async def points(
     statement = _POINTS_OF_BUCKETS if level else _POINTS_OF_ROWS
     rows = await _read_points(session, statement, run_id, pieces, level, blocks_per_point, kind)
     return PointColumns(*zip(*rows, strict=True)) if rows else PointColumns()
+
+
+async def spent(
+    session: AsyncSession,
+    run_id: UUID,
+    pieces: Sequence[Piece],
+    *,
+    level: int,
+    blocks_per_point: int,
+    kind: Kind = SIMPLE,
+) -> PointColumns:
+    """As `points`, but without losses and extremes, which stay empty."""
+    statement = _SPENT_OF_BUCKETS if level else _SPENT_OF_ROWS
+    rows = await _read_points(session, statement, run_id, pieces, level, blocks_per_point, kind)
+    return PointColumns(**dict(zip(_NAMES_SPENT, zip(*rows, strict=True), strict=True))) if rows else PointColumns()
 
 
 async def sums(
