@@ -1,7 +1,7 @@
 """What a stored run has spent so far, stretch by stretch: examples, steps, time, learning rate and noise scale."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -62,14 +62,16 @@ async def batch_at(session: AsyncSession, live: LiveSeries, step: int) -> float 
     return batch_in_use(await piece_sums.last_sizes(session, live.run_id, pieces, SEEN))
 
 
-async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_signal: bool) -> History:
+async def read(
+    session: AsyncSession, live: LiveSeries, wanted: Range, *, has_signal: Callable[[], Awaitable[bool]]
+) -> History:
     """The history of a run from its first step up to the end of a range.
 
     Args:
         session: Where to read.
         live: The run's series.
         wanted: From the first step on.
-        has_signal: The run up to the end has shown a gradient.
+        has_signal: Says whether the run up to the end has shown a gradient.
     """
     window = steps_of_window(wanted.num_steps, live.covered)
     how = choose(
@@ -83,7 +85,8 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
     # milliseconds of arithmetic, for which no other request should wait, while Postgres adds up what comes next
     known = asyncio.create_task(asyncio.to_thread(known_noise_scale, looks))
     try:
-        found = await windows.read(session, live, wanted, how, has_signal=has_signal, read_points=series.spent)
+        is_shown = await has_signal()
+        found = await windows.read(session, live, wanted, how, has_signal=is_shown, read_points=series.spent)
     finally:
         said = await known
     resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)

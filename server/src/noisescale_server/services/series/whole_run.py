@@ -147,9 +147,12 @@ class WholeRuns:
         known = self._histories.get(key)
         if known is not None:
             return known
-        if has_signal is None or wanted.high != live.newest_step:
-            has_signal = await self.has_signal(session, run, live, wanted.high)
-        found = await run_history.read(session, live, wanted, has_signal=has_signal)
+        known_signal = has_signal if wanted.high == live.newest_step else None
+
+        async def is_shown() -> bool:
+            return await self.has_signal(session, run, live, wanted.high) if known_signal is None else known_signal
+
+        found = await run_history.read(session, live, wanted, has_signal=is_shown)
         if is_kept:
             self._histories[key] = found
         return found
