@@ -34,6 +34,9 @@ from noisescale.transport.wire import Record
 MICRO_BATCHES = 8
 BUDGET = 0.01
 
+UNWATCHED_WARM_UP = 10
+"""Steps of the copy that nobody watches, before the first block: it has no dense looks to get over."""
+
 LONGEST_CYCLE = 500
 """Steps of a block of a budget; a longer cycle is not waited for, its single measured step would not show."""
 
@@ -174,7 +177,7 @@ def _half(job: Job, loop: Loop, other: Loop, **options: float) -> Found:
     """One of the two copies is watched; with a budget a block holds whole cycles of measured steps."""
     with loop.watched(**options) as run:
         loop.steps(job.warm_up, run)
-        other.steps(job.warm_up)
+        other.steps(min(job.warm_up, UNWATCHED_WARM_UP))
         duty = run._main.watch.duty  # type: ignore[union-attr]
         while duty.is_timing:
             loop.steps(1, run)

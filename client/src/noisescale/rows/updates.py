@@ -236,10 +236,7 @@ def layers_of_two_batches(
 
 def are_plain(terms: tuple[float, float], loss: float | None) -> bool:
     """Whether a step needs no flag: its terms have finite squares, and its loss is finite if it has one."""
-    trace_cov, grad_sq_norm = terms  # as `has_finite_squares`, without another call
-    if not (-MAX_TERM < trace_cov < MAX_TERM and -MAX_TERM < grad_sq_norm < MAX_TERM):
-        return False
-    return loss is None or -math.inf < loss < math.inf
+    return has_finite_squares(terms) and (loss is None or -math.inf < loss < math.inf)
 
 
 def _check_sq_norms(small_sq_norms: Sequence[float], big_sq_norms: Sequence[float]) -> None:

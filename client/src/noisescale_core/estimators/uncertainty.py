@@ -65,12 +65,9 @@ class Reason(StrEnum):
 _WITHOUT_BOUND = (Reason.TRACE_COV_NOT_POSITIVE, Reason.GRAD_SQ_NORM_NOT_POSITIVE, Reason.TRACE_COV_OF_ROUNDING)
 
 
-@dataclass(slots=True, unsafe_hash=True)
+@dataclass(frozen=True, slots=True)
 class NoiseScaleEstimate:
     """B_simple = tr Σ / |G|² of a window, with its interval and state.
-
-    Nobody changes one. It is not frozen, as one is made for every point of every chart: that would take a quarter of
-    `estimate`.
 
     Attributes:
         state: Resolved: interval bounded, and both terms known to a fifth (`estimate`). Tentative: interval bounded
