@@ -38,7 +38,7 @@ MAX_UNMEASURED = 256
 
 MAX_UNSEEN = 192
 """Updates that wait to be added to the windows and the history, which are looked at now and then: so one call in 192
-pays for it, and those a busy machine holds up besides are fewer than one in a hundred still."""
+pays for it, too few for the slowest of a hundred to show it."""
 
 OnNorms = Callable[[LoggedStep, "StepNorms", Update], None]
 
