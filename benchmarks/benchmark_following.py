@@ -28,7 +28,7 @@ from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, HELD_OUT
 from scripted_run import Loop
 
 REFERENCES = Path(__file__).parent / "policies" / "references.csv"
-SEEDS = (550, 551, 552)
+SEEDS = (570, 571, 572)
 IN_A_JOB = Settings(may_restart=False)
 
 POLICIES: dict[str, Callable[[], Any]] = {

@@ -80,8 +80,8 @@ REPLAYED_BY = (
     "run.py", "simple_policies.py", "sweep.py",
 )  # fmt: skip
 FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
-FEW_OF_LONG = ("keep", "B = r (control)", "ours", "ours without rate changes", "first version without branches")
-FRESH, FRESH_OF_LONG = (540, 541, 542), (540,)
+FEW_OF_LONG = ("keep", "B = r (control)", "ours", "ours without rate changes")
+FRESH, FRESH_OF_LONG = (560, 561, 562), (560,)
 SWEPT = tuple(name for name in LONG if name in read(REFERENCES))
 """Long tasks with a reference; the sweep of another one takes an hour (`--sweep`)."""
 

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 
 from benchmarks.smoke import IS_SMOKE
-from noisescale_core.advice.learning_rate.rate_coefficients import family_of
+from noisescale_core.advice.learning_rate.rate_coefficients import Line, family_of
+from noisescale_core.advice.learning_rate.rate_verdict import octaves_of
 from noisescale_core.estimators.path import Path as ParameterPath
-from noisescale_core.estimators.path import path_ratio
+from noisescale_core.estimators.path import Reading, path_ratio
 from noisescale_lab.follow.walk import Span, kept_promise
 from noisescale_lab.reproduce.advice.run import FIRST_LOOKS, LOOK_RATIO
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, complete
@@ -37,6 +38,9 @@ SEEDS = (20, 21, 22)
 BATCHES = (1 / 8, 1.0, 8.0)
 RATES = (1 / 4, 1 / 2, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
 SHARES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+
+FROM = {"SGD": 0.03, "momentum": 0.25, "Adam": 0.25}
+"""Share from which on moves by the path save something, each design task by lines of the others (decision 42)."""
 
 WITH_PROMISE = {"SGD": (0.06, 0.12, 0.25, 0.5), "Adam": (0.25, 0.5)}
 """Shares from which on what came of the promise told more than nothing, each design task by lines of the others."""
@@ -105,6 +109,23 @@ def line(some: Sequence[Point]) -> tuple[float, float, float]:
     return float(fitted[0]), float(fitted[1]), float(np.std(ratio - design @ fitted))
 
 
+def error_of_unseen(some: Sequence[Point]) -> float:
+    """Root mean square of y less what is told, in octaves, each task by the line of the others.
+
+    A task is the same by every optimizer.
+    """
+    squares = []
+    for task in {_trained(one) for one in some}:
+        by_others = Line(*line([one for one in some if _trained(one) != task]))
+        told = [(one, octaves_of(Reading(one.ratio, 0.0), by_others)) for one in some if _trained(one) == task]
+        squares += [(one.octaves - found.mean) ** 2 for one, found in told]
+    return math.sqrt(sum(squares) / len(squares))
+
+
+def _trained(one: Point) -> str:
+    return one.task.partition("_by_")[0]
+
+
 def with_promise(some: Sequence[Point]) -> tuple[float, float, float, float]:
     """Y by q and the promise: constant, two coefficients, and the standard deviation that is left."""
     known = [one for one in some if one.promise is not None]
@@ -123,6 +144,12 @@ def main() -> None:
         for batch_factor in BATCHES[1:2] if IS_SMOKE else BATCHES:
             found += points(EVERY[name](), references[name], batch_factor)
     families = list(dict.fromkeys(one.family for one in found))
+    for family in families:
+        for share in SHARES:
+            some = _some(found, family, share)
+            nothing = math.sqrt(sum(one.octaves**2 for one in some) / len(some))
+            told = math.nan if IS_SMOKE else error_of_unseen(some)
+            print(f"{family}, {share:.0%} of the plan: {told:.2f} octaves off, {nothing:.2f} by saying nothing")
     content = {
         "what": "How the path ratio q of a run tells y = log2(learning rate / the rate that reaches a loss soonest): "
         "q = offset + slope * y + scatter; all in octaves, at shares of the plan (progress).",
@@ -131,11 +158,7 @@ def main() -> None:
         f"no warm-up, rates from a quarter to four times the best one at that batch, seeds {SEEDS}; a plan is {PLAN} "
         "times as long as the tuned run.",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "progress": list(SHARES),
-        "families": {
-            family: _columns(("slope", "offset", "scatter"), [line(_some(found, family, share)) for share in SHARES])
-            for family in families
-        },
+        "families": {family: _lines(found, family) for family in families},
         "with_promise": {
             "what": "Where losses tell the share that has come of the fall that was promised: "
             "y = constant + of_ratio * q + of_promise * ln(share), with standard deviation sd.",
@@ -144,6 +167,12 @@ def main() -> None:
     }
     text = json.dumps(content, indent=1) + "\n"
     print(text) if IS_SMOKE else FILE.write_text(text)
+
+
+def _lines(found: Sequence[Point], family: str) -> dict[str, list[float]]:
+    shares = [share for share in SHARES if share >= FROM[family]]
+    rows = [line(_some(found, family, share)) for share in shares]
+    return {"progress": shares, **_columns(("slope", "offset", "scatter"), rows)}
 
 
 def _with_promise(found: Sequence[Point], family: str) -> dict[str, list[float]]:

@@ -31,6 +31,12 @@ def path(ratio: float, *, num_updates: int = 100) -> Path:
     return Path(num_updates, 1.0, 0.0, 2 ** (-2 * ratio))
 
 
+def walked(ratio: float, *, momentum: float) -> Path:
+    """The same with momentum, its own walk apart."""
+    plain = path(ratio)
+    return plain._replace(momentum=momentum, sum_sq_norm=1 / walk_factor(momentum, plain.num_updates))
+
+
 def make_state(**changes) -> RunState:
     """A quarter of the plan, and nothing is wrong."""
     state = RunState(
@@ -133,11 +139,8 @@ def test_the_next_move_waits_until_the_progress_has_grown():
 
 @pytest.mark.parametrize(("optimizer", "momentum", "ratio"), [("SGD", 0.0, -0.2), ("AdamW", 0.9, 0.0)])
 def test_losses_that_fall_by_what_was_promised_say_that_the_rate_is_too_low(optimizer, momentum, ratio):
-    walked = path(ratio)._replace(momentum=momentum)
-    # of the same ratio, momentum's own walk apart
-    walked = walked._replace(sum_sq_norm=1 / walk_factor(momentum, walked.num_updates))
     silent, kept, broken = (
-        make_state(path=walked, promise=promise, optimizer=optimizer)
+        make_state(path=walked(ratio, momentum=momentum), promise=promise, optimizer=optimizer)
         for promise in (None, math.log(0.9), math.log(0.05))
     )
 
@@ -148,16 +151,29 @@ def test_losses_that_fall_by_what_was_promised_say_that_the_rate_is_too_low(opti
 
 def test_of_momentum_the_share_of_a_promise_says_nothing():
     """In a long run it falls below what it is anywhere in a short one, at the best rate, too (decision 39)."""
-    walked = path(0.1)._replace(momentum=0.9)
-    states = [make_state(path=walked, promise=promise) for promise in (None, math.log(0.05))]
+    of_momentum = path(0.1)._replace(momentum=0.9)
+    states = [make_state(path=of_momentum, promise=promise) for promise in (None, math.log(0.05))]
 
     assert octaves_from_best(states[0]) == octaves_from_best(states[1])
 
 
-def test_before_a_quarter_of_the_plan_a_promise_of_adam_says_nothing():
-    early = [make_state(progress=0.1, promise=promise, optimizer="Adam") for promise in (None, math.log(0.9))]
+@pytest.mark.parametrize(("optimizer", "momentum"), [("SGD", 0.9), ("AdamW", 0.9)])
+def test_before_a_quarter_of_the_plan_nothing_tells_the_rate_of_momentum_and_of_adam(optimizer, momentum):
+    """Of a task that lines were not fitted on, a path tells less there than saying that its rate is right."""
+    of_low_rate = walked(-2.0, momentum=momentum)
+    early, later = (make_state(progress=share, path=of_low_rate, optimizer=optimizer) for share in (0.18, 0.25))
 
-    assert octaves_from_best(early[0]) == octaves_from_best(early[1])
+    assert octaves_from_best(early) is None
+    assert octaves_from_best(replace(early, promise=math.log(0.9))) is None
+    assert octaves_from_best(later).mean < -1
+    assert asked(early)[0].learning_rate == 0.4
+    assert asked(later)[0].learning_rate > 0.4
+
+
+def test_adams_promise_counts_a_little_before_its_path_does():
+    state = make_state(progress=0.2, path=walked(-2.0, momentum=0.9), optimizer="Adam", promise=math.log(0.9))
+
+    assert octaves_from_best(state).mean < -1
 
 
 def test_a_raise_is_on_probation_and_a_lower_rate_is_not():

@@ -32,9 +32,9 @@ class Scripted:
         return self.actions.pop(0) if self.actions else Train(view.batch, view.learning_rate)
 
 
-def played(policy, rounds: int, start: Start = RIGHT):
+def played(policy, rounds: int, start: Start = RIGHT, warm_up: int = 0):
     """One run after so many rounds of training, judging and deciding."""
-    task, stream = ALL["digits_softmax"](), RandomStream()
+    task, stream = dataclasses.replace(ALL["digits_softmax"](), warm_up=warm_up), RandomStream()
     run = new_run(task, REFERENCE, start, "scripted", policy)
     run.jobs = [run.phase()]
     for _ in range(rounds):
@@ -79,6 +79,19 @@ def test_a_decaying_rate_falls_with_what_was_spent_and_policies_set_its_base():
     assert constant.jobs[0].learning_rate == pytest.approx(0.8)
     assert decaying.learning_rate == pytest.approx(0.8)
     assert decaying.jobs[0].learning_rate == pytest.approx(0.8 * (1 - 0.9 * decaying.spent / decaying.planned))
+
+
+def test_nobody_is_asked_during_a_warm_up_and_its_path_tells_nothing_until_as_many_steps_again():
+    policy = Scripted()
+
+    run = played(policy, 30, warm_up=12)
+
+    asked_at = [view.steps for view in policy.seen]
+    assert min(asked_at) >= 12
+    assert min(asked_at) - 12 < asked_at[1] - asked_at[0]
+    assert {view.steps < 24 for view in policy.seen if view.path is None} == {True}
+    assert run.steps > 24
+    assert all(view.path is not None for view in policy.seen if view.steps >= 24)
 
 
 def test_keeping_with_extension_undoes_the_decay_once_and_only_beyond_the_plan():

@@ -21,6 +21,7 @@ from noisescale_lab.follow.batches import PossibleBatches
 from noisescale_lab.follow.books import Books, Decision, Seen
 from noisescale_lab.follow.memory import Settings
 from noisescale_lab.follow.policy import advise, rate_factor
+from noisescale_lab.follow.rate_lines import octaves_from_best
 from noisescale_lab.follow.walk import Span, Stretch, kept_promise, path_at
 
 STEPS_BETWEEN_LOOKS = 0.12
@@ -247,6 +248,8 @@ def _what_is_missing(books: Books, run: RunState, plan: Plan) -> str:
         missing.append("the path of the parameters is still that of the warm-up")
     elif run.path is None and plan.settings.may_change_rate:
         missing.append("no path of the parameters is measured that tells of the learning rate")
+    elif octaves_from_best(run) is None and plan.settings.may_change_rate:
+        missing.append("the path of the parameters tells nothing of the learning rate so far")
     if not run.looks:
         missing.append("no noise scale is measured yet")
     return "".join(f"; {one}" for one in missing)

@@ -157,6 +157,9 @@ def end(run: Run, cost: float, *, reached: bool) -> None:
 
 def follow(run: Run, stream: RandomStream) -> None:
     """Ask the policy and do what it says."""
+    if run.is_warming_up and run.branch is None:
+        run.jobs = [run.phase()]
+        return
     view = run.view()
     if run.branch is not None:
         view = with_arms(run, view, stream)

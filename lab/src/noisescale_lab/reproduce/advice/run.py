@@ -13,6 +13,7 @@ from noisescale_core.estimators.path import Path
 from noisescale_core.estimators.uncertainty import estimate
 from noisescale_core.estimators.windows import WindowSums
 from noisescale_lab.follow.actions import Action, Branch, RunState
+from noisescale_lab.follow.look import AFTER_WARM_UP
 from noisescale_lab.follow.walk import Span, Stretch, kept_promise, path_at
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, decayed
 from noisescale_lab.reproduce.task import Task
@@ -140,6 +141,11 @@ class Run:
         """Share of the base learning rate that the schedule leaves now, a warm-up apart, which is the trainer's."""
         return decayed(self.spent / self.planned) if self.start.decays else 1.0
 
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether the schedule still raises the rate: a follower leaves it alone then, and so does every policy."""
+        return self.steps < self.task.warm_up
+
     def step_cost(self, batch: int) -> float:
         """Of one step, in examples."""
         return self.price + batch
@@ -167,7 +173,9 @@ class Run:
         )
 
     def path(self) -> Path | None:
-        """Of the steps since the start, as if all had been made with the settings of now."""
+        """Of the steps since the start, as if all had been made with the settings of now; None near a warm-up."""
+        if self.steps < AFTER_WARM_UP * self.task.warm_up:
+            return None
         assert self.origin is not None
         return path_at(
             self.stretches,
