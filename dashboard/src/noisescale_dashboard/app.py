@@ -28,6 +28,7 @@ from noisescale_dashboard.runs import export as runs_export
 from noisescale_dashboard.runs import page as runs
 from noisescale_dashboard.serving import dash_errors
 from noisescale_dashboard.serving.modules import Modules
+from noisescale_dashboard.serving.packed_assets import PackedAssets
 from noisescale_dashboard.serving.page_routes import PageRoutes, is_id
 from noisescale_dashboard.serving.settings import DashboardSettings
 from noisescale_dashboard.settings import page as settings_page
@@ -142,6 +143,8 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
         app.add_middleware(GZipMiddleware, minimum_size=500)
     app.add_middleware(OutageHeader)
     app.add_middleware(PageRoutes, script_hashes=dashboard.csp_hashes())
+    # outermost: what is the same for everybody passes nothing else
+    app.add_middleware(PackedAssets)
 
 
 def _put_first(app: FastAPI, path: str) -> None:
