@@ -3,7 +3,8 @@
 The watch stays on throughout, as in a training, and what its first steps pay apart is over when the blocks begin:
 buffers, comparisons, the timing of a budget, and the looks at each of the first updates. Blocks go watched, unwatched,
 unwatched, watched, so that a drifting machine favours neither, and halfway the copies change places; a ratio is the
-geometric mean of the halves' medians over such rounds.
+geometric mean of the halves' medians over such rounds. Where every step is watched a third copy, which nobody watches,
+trains beside them: its time over that of the unwatched one is what a difference of nothing looks like.
 """
 
 import copy
@@ -143,64 +144,78 @@ class Found:
 
     Attributes:
         ratio: Watched ÷ unwatched, the median over rounds.
+        control: A third copy ÷ unwatched, the same; not a number without one.
         unwatched: Seconds of an unwatched step, the median over blocks.
         every: k, of which each k-th step was measured.
         log_seconds: Of each `log_gradients()`, sorted.
     """
 
     ratio: float
+    control: float
     unwatched: float
     every: int
     log_seconds: Sequence[float]
 
 
-def watching(job: Job, **options: float) -> Found:
+def watching(job: Job, control: Loop | None = None, /, **options: float) -> Found:
     """Watched and unwatched blocks in turn, then once more with the copies' places changed.
 
     Where a copy lies in memory is worth some per cent of a step of a millisecond: over both halves that favours none.
 
     Args:
         job: What is trained.
+        control: A third copy, which trains beside them unwatched in both halves.
         options: As of `Run.watch`.
     """
     loops = Loop(job), Loop(job)
-    first, second = (_half(job, *pair, **options) for pair in (loops, loops[::-1]))
+    first, second = (_half(job, *pair, control, **options) for pair in (loops, loops[::-1]))
     return Found(
         math.sqrt(first.ratio * second.ratio),
+        math.sqrt(first.control * second.control),
         statistics.median([first.unwatched, second.unwatched]),
         max(first.every, second.every),
         sorted([*first.log_seconds, *second.log_seconds]),
     )
 
 
-def _half(job: Job, loop: Loop, other: Loop, **options: float) -> Found:
+def _half(job: Job, loop: Loop, other: Loop, control: Loop | None, /, **options: float) -> Found:
     """One of the two copies is watched; with a budget a block holds whole cycles of measured steps."""
     with loop.watched(**options) as run:
         loop.steps(job.warm_up, run)
-        other.steps(min(job.warm_up, UNWATCHED_WARM_UP))
+        unseen = [other] if control is None else [other, control]
+        for one in unseen:
+            one.steps(min(job.warm_up, UNWATCHED_WARM_UP))
         duty = run._main.watch.duty  # type: ignore[union-attr]
         while duty.is_timing:
             loop.steps(1, run)
         every = duty.every
         steps = every * math.ceil(job.steps / every) if every <= LONGEST_CYCLE else LONGEST_CYCLE
         loop.log_seconds.clear()
-        ratios, unwatched = [], []
+        ratios, controls, unwatched = [], [], []
         for _ in range(max(1, job.rounds // 2)):
-            before, *without, after = [
-                one.steps(steps, with_run) for one, with_run in ((loop, run), (other, None), (other, None), (loop, run))
-            ]
-            ratios.append((before + after) / sum(without))
-            unwatched += [seconds / steps for seconds in without]
-    return Found(statistics.median(ratios), statistics.median(unwatched), every, sorted(loop.log_seconds))
+            seconds = dict.fromkeys((loop, *unseen), 0.0)
+            for one in (loop, *unseen, *reversed(unseen), loop):
+                seconds[one] += one.steps(steps, run if one is loop else None)
+            ratios.append(seconds[loop] / seconds[other])
+            controls.append(math.nan if control is None else seconds[control] / seconds[other])
+            unwatched.append(seconds[other] / (2 * steps))
+    return Found(
+        statistics.median(ratios),
+        statistics.median(controls),
+        statistics.median(unwatched),
+        every,
+        sorted(loop.log_seconds),
+    )
 
 
 def every_step(job: Job, target: str) -> list[Figure]:
     """What watching every step costs."""
-    found = watching(job)
+    found = watching(job, Loop(job))
     micro = [1e6 * seconds for seconds in found.log_seconds]
     return [
         Figure(f"{job.name}: step unwatched, median", 1e6 * found.unwatched, "us"),
         Figure(f"{job.name}: step watched / unwatched", found.ratio, "ratio", target),
+        Figure(f"{job.name}: step unwatched / unwatched, for comparison", found.control, "ratio"),
         Figure(f"{job.name}: log_gradients p50", percentile(micro, 0.5), "us"),
         Figure(f"{job.name}: log_gradients p99", percentile(micro, 0.99), "us"),
     ]
