@@ -28,7 +28,7 @@ from noisescale_dashboard.runs import export as runs_export
 from noisescale_dashboard.runs import page as runs
 from noisescale_dashboard.serving import dash_errors
 from noisescale_dashboard.serving.modules import Modules
-from noisescale_dashboard.serving.packed_assets import PackedAssets
+from noisescale_dashboard.serving.packed_assets import PackedAssets, named_in
 from noisescale_dashboard.serving.page_routes import PageRoutes, is_id
 from noisescale_dashboard.serving.settings import DashboardSettings
 from noisescale_dashboard.settings import page as settings_page
@@ -144,7 +144,8 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     app.add_middleware(OutageHeader)
     app.add_middleware(PageRoutes, script_hashes=dashboard.csp_hashes())
     # outermost: what is the same for everybody passes nothing else
-    app.add_middleware(PackedAssets)
+    head = dashboard._generate_scripts_html() + dashboard._generate_css_dist_html() + dashboard.index_string
+    app.add_middleware(PackedAssets, addresses=named_in(head))
 
 
 def _put_first(app: FastAPI, path: str) -> None:
