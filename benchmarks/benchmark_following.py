@@ -1,14 +1,17 @@
 """What `noisescale.follow` is worth by what it may do, and what it costs a training loop.
 
-Regret as in `docs/policies.md`: the same held-out tasks and starts, constant and decaying rates, seeds of their own. A
-follower has no restarts and extends no plan; what else it may do is taken away in turn.
+Regret as in `docs/policies.md`: the same held-out tasks and starts, constant and decaying rates, seeds of their own;
+then each long task by itself. A follower has no restarts and extends no plan; what else it may do is taken away in
+turn. Half an hour on two cores.
 """
 
 import math
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +27,11 @@ from noisescale_lab.reproduce.advice.replays import Ours, all_starts
 from noisescale_lab.reproduce.advice.scores import Results, score
 from noisescale_lab.reproduce.advice.simple_policies import SIMPLE
 from noisescale_lab.reproduce.advice.sweep import complete
-from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, HELD_OUT
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, EVERY, HELD_OUT, LONG, PRICES
 from scripted_run import Loop
 
 REFERENCES = Path(__file__).parent / "policies" / "references.csv"
-SEEDS = (570, 571, 572)
+SEEDS, SEEDS_OF_LONG = (570, 571, 572), (570,)
 IN_A_JOB = Settings(may_restart=False)
 
 POLICIES: dict[str, Callable[[], Any]] = {
@@ -39,21 +42,36 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "follow, the batch alone": lambda: Ours(replace(IN_A_JOB, may_change_rate=False)),
 }
 
+ON_LONG_TASKS = ("keep", "follow", "follow, the rate alone", "follow, the batch alone")
 
-def regrets(*, decays: bool) -> list[Figure]:
-    """Cost relative to keeping and median regret of every setting, over all starts."""
-    starts = all_starts(SEEDS, decays=decays)
-    names = [name for name in HELD_OUT if name in ADVICE_TARGETS]
-    found: Results = {name: replay(ALL[name](), complete(REFERENCES, [name])[name], starts, POLICIES) for name in names}
+
+def regrets(task: str | None, *, decays: bool) -> list[Figure]:
+    """Cost relative to keeping and regret of every setting, over all starts.
+
+    Args:
+        task: A long one; None: all held-out ones.
+        decays: The learning rate decays over the plan.
+    """
+    names = [name for name in HELD_OUT if name in ADVICE_TARGETS] if task is None else [task]
+    starts = all_starts(SEEDS if task is None else SEEDS_OF_LONG, decays=decays)
+    policies = {name: build for name, build in POLICIES.items() if task is None or name in ON_LONG_TASKS}
+    found: Results = {}
+    for name in names:
+        reference = replace(complete(REFERENCES, [name])[name], price_factor=PRICES.get(name, 1.0))
+        found[name] = replay(EVERY[name](), reference, starts, policies)
     schedule = "decaying rate" if decays else "constant rate"
     figures = []
-    for policy in POLICIES:
+    for policy in policies:
         everything, right = score(found, policy, "all"), score(found, policy, "right")
-        about = f"held-out tasks, {schedule}: {policy}"
+        about = f"{'held-out tasks' if task is None else f'long task {task}'}, {schedule}: {policy}"
         figures += [
             Figure(f"{about}: cost relative to keeping", everything.relative, "1"),
-            Figure(f"{about}: low", everything.low, "1"),
-            Figure(f"{about}: high", everything.high, "1"),
+            # over tasks and seeds, of which a long task has one each
+            *(
+                Figure(f"{about}: {end}", value, "1")
+                for end, value in (("low", everything.low), ("high", everything.high))
+                if task is None
+            ),
             Figure(f"{about}: median regret", everything.median, "%"),
             Figure(f"{about}: p90 regret", everything.p90, "%"),
             Figure(f"{about}: median regret added to a run that started right", right.added, "%"),
@@ -87,10 +105,19 @@ def costs(num_steps: int = size(200_000, 500), num_looks: int = size(300, 2)) ->
     ]
 
 
+def all_regrets() -> list[Figure]:
+    """Of all tasks, a process for each core."""
+    # the longest first
+    parts: Sequence[tuple[str | None, bool]] = [(task, decays) for task in (*LONG, None) for decays in (False, True)]
+    with get_context("spawn").Pool(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        waiting = [pool.apply_async(regrets, (task,), {"decays": decays}) for task, decays in parts]
+        return [figure for one in waiting for figure in one.get()]
+
+
 def main() -> None:
     """Measure, print and write."""
     torch.set_num_threads(1)
-    figures = [*costs(), *(() if IS_SMOKE else (*regrets(decays=False), *regrets(decays=True)))]
+    figures = [*costs(), *(() if IS_SMOKE else all_regrets())]
     assert all(math.isfinite(figure.value) for figure in figures)
     write("following", figures)
 
