@@ -1,0 +1,32 @@
+"""Words and numbers of docs/evidence.md, as files of results have them."""
+
+import textwrap
+
+from results_file import read
+
+
+def paragraph(*sentences: str) -> str:
+    """Lines of at most 120 characters, and an empty one."""
+    return textwrap.fill("".join(sentences), 120, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def source(name: str) -> str:
+    """Where a table comes from: its file, commits and commands."""
+    rows = read(name)
+    origins = dict.fromkeys((row["commit"], row.get("command") or "noisescale reproduce") for row in rows)
+    return f"From `benchmarks/results/{name}.csv`, " + "; ".join(f"commit {c}: `{how}`" for c, how in origins) + ".\n"
+
+
+def value(figures: dict[str, dict[str, str]], figure: str, digits: int) -> str:
+    """A figure of a file, with so many digits."""
+    return number(figures[figure]["value"], digits)
+
+
+def share(value: float) -> str:
+    """A share in per cent."""
+    return f"{100 * value:.1f} %"
+
+
+def number(value: str | float, digits: int) -> str:
+    """A number with so many digits."""
+    return f"{float(value):,.{digits}f}"
