@@ -42,6 +42,7 @@ LONG_RUNS = {
     "charlm_long_adamw": "a small transformer with AdamW after a warm-up, 1,935",
     "charlm_finetuned_adamw": "the same, fine-tuned to another text, 878",
 }
+ZOOM = "zoom, from release to redrawn"
 WANTED = {"constant": "45 / 135 %, 0.45", "decaying": "50 / 145 %, 0.36"}
 ESTIMATORS = {
     "8 micro-batches": "noisescale",
@@ -259,6 +260,7 @@ def _speed() -> Iterator[str]:
             numbers = {name: printed(found[figure]) for name, figure in row.figures.items()}
             of = rows[0]["commit"].partition(",")[0] + ("" if is_fresh(row.results, rows) else ", code changed since")
             yield f"| {row.what} | {row.measured.format_map(numbers)} | {row.target} | {of} |"
+    yield from _zoom()
     yield from _gpu()
 
 
@@ -270,6 +272,14 @@ AMONG_OURSELVES = 1e-4
 
 DENSE_LOOKS = 64
 """Steps in which the learning rate is looked at more often than at one in sixteen."""
+
+
+def _zoom() -> Iterator[str]:
+    """From a file that has pages and calls where others have figures."""
+    for row in read("dashboard"):
+        if row["call"] == ZOOM:
+            p50, p99 = (printed(float(row[name])) for name in ("p50", "p99"))
+            yield f"| a zoom into a run of 10 million steps, p50 / p99 | {p50} / {p99} ms | ≤ 300 | {row['commit']} |"
 
 
 def _gpu() -> Iterator[str]:
@@ -325,7 +335,7 @@ def _gpu() -> Iterator[str]:
         "takes two to three times as long as the one on which the other tables were measured, and drifts by a fifth "
         "from one second to the next. Rows of d420b4bc and 24fad096 are from before gradients were held in one call "
         "and summed once a micro-batch: the first row took 1.31 × then, and with looks at the rate 1.43 ×. "
-        "`overhead=` bounds what measuring takes, whatever the model. A language model of 136 M parameters was "
-        "trained for a minute with its noise scale on: `gpu_language_model-nvidia-h200.csv`, and its records are a "
-        "fixture of the tests."
+        "`overhead=` bounds what measuring takes, but for some 50 µs of each step; it has not been timed on a GPU. A "
+        "language model of 136 M parameters was trained for a minute with its noise scale on: "
+        "`gpu_language_model-nvidia-h200.csv`, and its records are a fixture of the tests."
     )
