@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 
+from benchmarks.imported_code import imported
 from benchmarks.results_file import RESULTS as FOLDER
 from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
@@ -33,6 +34,13 @@ from noisescale_lab.reproduce.registry import ADVICE_TARGETS, DESIGN, EVERY, HEL
 ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")
 WORK = ROOT / ".dev" / "policies"
+ADVICE = ROOT / "lab/src/noisescale_lab/reproduce/advice"
+DATA = (
+    ROOT / "lab/src/noisescale_lab/follow/rate_lines.json",
+    ROOT / "client/src/noisescale_core/advice/learning_rate/rate_coefficients.json",
+)
+"""What the replayed code reads beside itself."""
+
 RESULTS, RESULTS_OF_OURS = "policies", "policies_ours"
 AT_OTHER_PRICES = (
     "keep", "B = r (control)", "B = phi", "B = sqrt(r phi)", "ours", "first version", "first version without branches",
@@ -75,10 +83,6 @@ PARTS = (
     Part("design", advised(tuple(DESIGN)), (20, 21), policies=AT_CONSTANT_RATE),
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )
-REPLAYED_BY = (
-    "first_policy.py", "first_policy_memory.py", "replay.py", "replays.py",
-    "run.py", "simple_policies.py", "sweep.py",
-)  # fmt: skip
 FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
 FEW_OF_LONG = ("keep", "B = r (control)", "ours", "ours without rate changes")
 FRESH, FRESH_OF_LONG = (560, 561, 562), (560,)
@@ -106,20 +110,8 @@ QUICK = Part("smoke", ("digits_softmax",), (20,), policies=("keep",))
 
 def version(name: str) -> str:
     """Changes when anything that a task's outcomes depend on does."""
-    digest = hashlib.sha256()
-    lab = ROOT / "lab/src/noisescale_lab"
-    sources = [lab / "reproduce" / "advice" / name for name in REPLAYED_BY]
-    policy = [*sorted((lab / "follow").glob("*.py")), lab / "follow" / "rate_lines.json"]
-    core = ROOT / "client/src/noisescale_core"
-    known = (
-        "evidence/critical_belief.py",
-        "evidence/kappa.py",
-        "parts/known_noise_scale.py",
-        "evidence/critical_belief.py",
-    )
-    advice = [core / "advice" / name for name in known]
-    theory = [core / "estimators/belief.py", core / "theory/expected_cost.py", core / "theory/learning_rate.py"]
-    for source in [*sources, *policy, *advice, *theory]:
+    digest = hashlib.sha256(f"{PRICES.get(name, 1.0)}".encode())
+    for source in [*sorted(imported([ADVICE / "replays.py", ADVICE / "replay.py"])), *DATA]:
         digest.update(source.read_bytes())
     for row in REFERENCES.read_text().splitlines():
         if row.startswith(f"{name},"):

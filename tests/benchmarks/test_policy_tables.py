@@ -3,8 +3,9 @@
 import csv
 
 import pytest
+from benchmarks.imported_code import imported
 from benchmarks.policies import benchmark_policies
-from benchmarks.policies.benchmark_policies import Part, parts_of, write
+from benchmarks.policies.benchmark_policies import ADVICE, Part, parts_of, write
 
 from benchmarks import results_file
 from noisescale_lab.reproduce.advice.scores import Score
@@ -49,3 +50,13 @@ def test_one_long_task_is_replayed_at_a_constant_and_a_decaying_rate_and_nothing
         ("long", (LONG,), False),
         ("long", (LONG,), True),
     ]
+
+
+def test_a_replay_that_is_kept_is_of_its_price_its_training_and_its_tasks(monkeypatch):
+    before = benchmark_policies.version("digits_mlp")
+    stands_on = {path.name for path in imported([ADVICE / "replays.py", ADVICE / "replay.py"])}
+    assert {"policy.py", "trainer.py", "digits.py", "path.py", "rate_verdict.py"} <= stands_on
+
+    monkeypatch.setitem(benchmark_policies.PRICES, "digits_mlp", 0.5)
+
+    assert benchmark_policies.version("digits_mlp") != before
