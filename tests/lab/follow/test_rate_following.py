@@ -4,63 +4,11 @@ import io
 
 import pytest
 import torch
-from torch import nn
 
-import noisescale
-from client_runs import make_kept_run
 from noisescale_lab.follow import look as look_module
 from noisescale_lab.follow.books import NOT_KEPT, PUT_BACK
 from noisescale_lab.follow.kept_weights import KeptWeights
-
-NUM_STEPS, BATCH = 300, 32
-
-
-def make_model():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(20, 30), nn.BatchNorm1d(30), nn.ReLU(), nn.Linear(30, 5))
-
-
-class Training:
-    """A small classifier on a task of its own."""
-
-    def __init__(self, rate=0.01, kind=torch.optim.SGD, warm_up=0, **arguments):
-        self.run, self.kept = make_kept_run()
-        self.model = make_model()
-        self.optimizer = kind(self.model.parameters(), lr=rate)
-        self.run.watch(self.model, self.optimizer)
-        self.said = []
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: min(1.0, (step + 1) / max(1, warm_up))
-        )
-        defaults = {
-            "scheduler": self.schedule,
-            "planned_steps": NUM_STEPS,
-            "dry_run": False,
-            "progress": self.said.append,
-        }
-        self.follower = noisescale.follow(self.run, self.optimizer, **(defaults | arguments))
-        self.data = torch.Generator().manual_seed(1)
-        self.teacher = torch.randn(20, 5, generator=torch.Generator().manual_seed(2))
-        self.losses = []
-
-    def steps(self, count, *, is_logged=True, factor=1.0):
-        for _ in range(count):
-            losses = []
-            for _ in range(2):
-                inputs = torch.randn(BATCH // 2, 20, generator=self.data)
-                losses.append(nn.functional.cross_entropy(self.model(inputs), (inputs @ self.teacher).argmax(1)))
-                (losses[-1] * factor / 2).backward()
-            self.losses.append(float(sum(losses).detach()) / 2)
-            self.run.log_gradients(loss=self.losses[-1] * factor if is_logged else None)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-            self.schedule.step()
-            self.follower.step()
-        return self
-
-    @property
-    def rate(self):
-        return self.optimizer.param_groups[0]["lr"]
+from rate_training import NUM_STEPS, Training, make_model
 
 
 @pytest.mark.slow
@@ -109,10 +57,7 @@ def test_the_path_of_a_warm_up_tells_nothing_until_as_many_steps_again_have_pass
 
 def raised(**arguments):
     """A training just after a raise that is on probation."""
-    training = Training(0.002, **arguments)
-    while not (training.follower.decisions and training.follower.decisions[-1].is_on_probation):
-        training.steps(1)
-    return training
+    return Training(0.002, **arguments).to_raise_on_probation()
 
 
 def test_a_raise_that_fails_puts_weights_buffers_and_states_back_bit_for_bit():
