@@ -4,6 +4,7 @@ Called as `gloo_follow.py RANK FOLDER`; writes what it found to FOLDER/result-RA
 """
 
 import gc
+import hashlib
 import json
 import logging
 import sys
@@ -19,6 +20,7 @@ from client_runs import make_kept_run
 from noisescale_lab.follow import follower as follower_module
 from noisescale_lab.follow.agreement import agreement
 from noisy_mean import DIMENSIONS, Mean
+from rate_training import Training
 from scripted_run import Loop
 
 MICRO_BATCH, NUM_STEPS = 4, 120
@@ -76,6 +78,31 @@ def the_group_of_an_agreement_ends_with_it(rank):
     return [during, num_threads_of_gloo()]
 
 
+def a_raise_that_fails_is_undone_on_every_rank(rank):
+    """What the ranks train with at the raise, a step later, and when it is undone."""
+    training = Training(1e-3, torch.optim.AdamW, rank=rank, wrap=DistributedDataParallel).to_raise_on_probation()
+    at_raise = trained(training)
+    later = trained(training.steps(1, factor=30.0))
+    while not training.follower.decisions[-1].is_undo:
+        training.steps(1, factor=30.0)
+    return {
+        "at_raise": at_raise,
+        "later": later,
+        "undone": trained(training),
+        "is_put_back": training.follower.decisions[-1].is_put_back,
+        "found": found(training.follower, training.optimizer, []),
+    }
+
+
+def trained(training):
+    """The bits of weights and optimizer states."""
+    states = [value for state in training.optimizer.state.values() for value in state.values()]
+    return {
+        name: hashlib.sha256(b"".join(tensor.detach().numpy().tobytes() for tensor in tensors)).hexdigest()
+        for name, tensors in (("weights", training.model.parameters()), ("states", states))
+    }
+
+
 def num_threads_of_gloo():
     return sum("gloo_runloop" in task.read_text() for task in Path("/proc/self/task").glob("*/comm"))
 
@@ -105,6 +132,7 @@ if __name__ == "__main__":
         only_the_first_rank_knows_a_noise_scale,
         a_first_rank_that_fails_keeps_nobody_waiting,
         the_group_of_an_agreement_ends_with_it,
+        a_raise_that_fails_is_undone_on_every_rank,
     )
     results = {scenario.__name__: scenario(own_rank) for scenario in scenarios}
     (folder / f"result-{own_rank}.json").write_text(json.dumps(results))

@@ -65,6 +65,15 @@ def test_no_thread_of_the_group_is_left_that_could_meet_the_end_of_the_interpret
         assert after < during
 
 
+def test_ranks_that_undo_a_raise_go_back_to_the_same_weights_and_states_bit_for_bit(of_ranks):
+    first, second = of_ranks["a_raise_that_fails_is_undone_on_every_rank"]
+
+    assert first == second
+    assert first["is_put_back"]
+    assert first["undone"] == first["at_raise"]
+    assert all(first["later"][name] != value for name, value in first["at_raise"].items())
+
+
 @pytest.mark.slow
 def test_two_ranks_of_a_trainer_change_together(tmp_path):
     script = Path(__file__).with_name("trainer_on_two_ranks.py")
