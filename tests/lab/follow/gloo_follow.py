@@ -94,6 +94,26 @@ def a_raise_that_fails_is_undone_on_every_rank(rank):
     }
 
 
+def a_copy_that_fits_on_one_rank_alone(rank):
+    """A raise that only rank 0 could undo, and the weights some steps later."""
+    kept = follower_module.KeptWeights
+    if rank == 1:
+        follower_module.KeptWeights = no_room
+    training = Training(2e-3, rank=rank, strict=False, wrap=DistributedDataParallel).steps(90)
+    follower_module.KeptWeights = kept
+    return {
+        **trained(training),
+        "found": found(training.follower, training.optimizer, []),
+        "has_copy": training.follower._kept is not None,
+        "faults": training.follower.faults.count,
+        "said": training.said,
+    }
+
+
+def no_room(*_):
+    raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
 def trained(training):
     """The bits of weights and optimizer states."""
     states = [value for state in training.optimizer.state.values() for value in state.values()]
@@ -133,6 +153,7 @@ if __name__ == "__main__":
         a_first_rank_that_fails_keeps_nobody_waiting,
         the_group_of_an_agreement_ends_with_it,
         a_raise_that_fails_is_undone_on_every_rank,
+        a_copy_that_fits_on_one_rank_alone,
     )
     results = {scenario.__name__: scenario(own_rank) for scenario in scenarios}
     (folder / f"result-{own_rank}.json").write_text(json.dumps(results))

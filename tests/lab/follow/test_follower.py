@@ -163,6 +163,25 @@ def test_an_error_of_the_loop_s_own_function_stays_outside_of_the_loop_and_chang
     assert (loop.rate, loop.follower.batch_size, loop.follower.decisions) == (0.1, 64, [])
 
 
+def test_a_batch_that_grows_where_no_copy_fits_leaves_the_judged_rate_what_it_was(monkeypatch):
+    def no_room(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("noisescale_lab.follow.follower.KeptWeights", no_room)
+    loop, kept = Loop().follow(), Loop().follow(may=["batch", "rate"])
+    while not loop.batches:
+        loop.steps(1, phi=65536.0, loss=1.0)
+        kept.steps(1, phi=65536.0, loss=1.0)
+
+    decision, memory = loop.follower.decisions[0], loop.follower._books.memory
+    assert (decision.to_batch, decision.to_rate_factor) == (256, pytest.approx(2**0.5))
+    assert (memory.anchor_batch, memory.anchor_rate, memory.probation) == (64, 1.0, None)
+    assert memory == kept.follower._books.memory
+    assert loop.batches == kept.batches
+    assert loop.rate == kept.rate
+    assert loop.said[0] == "a copy of the weights did not fit: MemoryError"
+
+
 def test_an_error_of_ours_stays_outside_of_the_loop(monkeypatch):
     loop = Loop().follow(strict=False)
     monkeypatch.setattr("noisescale_lab.follow.follower.look", lambda *_: 1 / 0)

@@ -74,6 +74,21 @@ def test_ranks_that_undo_a_raise_go_back_to_the_same_weights_and_states_bit_for_
     assert all(first["later"][name] != value for name, value in first["at_raise"].items())
 
 
+def test_where_one_rank_cannot_copy_its_weights_all_raise_by_the_root_of_two_and_stay_equal(of_ranks):
+    both = of_ranks["a_copy_that_fits_on_one_rank_alone"]
+    first, second = both
+
+    assert first["weights"] == second["weights"]
+    assert first["found"] == second["found"]
+    rates = [rate for _, _, rate in first["found"]["decisions"]]
+    assert rates == pytest.approx([2 ** ((k + 1) / 2) for k in range(len(rates))])
+    assert len(rates) >= 1
+    assert first["found"]["state"]["books"]["memory"]["probation"] is None
+    assert [(one["has_copy"], one["faults"]) for one in both] == [(False, 0), (False, 0)]
+    reasons = [[said for said in one["said"] if "did not fit" in said] for one in both]
+    assert reasons == [["a copy of the weights of rank 1 did not fit: CUDA out of memory."], []]
+
+
 @pytest.mark.slow
 def test_two_ranks_of_a_trainer_change_together(tmp_path):
     script = Path(__file__).with_name("trainer_on_two_ranks.py")

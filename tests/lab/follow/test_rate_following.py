@@ -148,6 +148,69 @@ def test_a_path_that_began_again_lately_is_no_path(monkeypatch):
     assert look_module._path(training.follower._books, sight, training.follower._plan) is None
 
 
+def no_room(*_):
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nFor debugging")
+
+
+def test_where_a_copy_does_not_fit_the_rate_rises_by_the_root_of_two_and_that_is_said_once(monkeypatch):
+    monkeypatch.setattr("noisescale_lab.follow.follower.KeptWeights", no_room)
+
+    training = Training(0.002).steps(150)
+
+    decisions, memory = training.follower.decisions, training.follower._books.memory
+    assert len(decisions) >= 2
+    assert [one.to_rate_factor for one in decisions] == pytest.approx(
+        [2 ** ((k + 1) / 2) for k in range(len(decisions))]
+    )
+    assert training.rate == pytest.approx(0.002 * decisions[-1].to_rate_factor)
+    assert (memory.anchor_rate, memory.probation) == (decisions[-1].to_rate_factor, None)
+    assert not any(one.is_on_probation for one in decisions)
+    assert "without a copy of the weights the rate rises by 1.41 × at most" in str(decisions[0])
+    reasons = [sentence for sentence in training.said if "a copy of the weights did not fit" in sentence]
+    assert len(reasons) == 1
+    assert reasons[0].endswith("did not fit: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    assert training.follower.faults.count == 0
+
+
+def test_a_copy_that_fits_later_puts_the_next_raise_on_probation(monkeypatch):
+    with monkeypatch.context() as tight:
+        tight.setattr("noisescale_lab.follow.follower.KeptWeights", no_room)
+        training = Training(0.002)
+        while not training.follower.decisions:
+            training.steps(1)
+
+    training.to_raise_on_probation()
+
+    assert training.follower._kept is not None
+    assert training.follower._books.memory.probation.learning_rate == pytest.approx(2**0.5)
+
+
+def test_an_old_copy_goes_before_a_new_one_is_made(monkeypatch):
+    """Two at once need twice the memory, and the old one is of no use to the new raise."""
+    training, at_copy = raised(), []
+
+    def watched(optimizer, model):
+        at_copy.append(training.follower._kept)
+        return KeptWeights(optimizer, model)
+
+    monkeypatch.setattr("noisescale_lab.follow.follower.KeptWeights", watched)
+    while not at_copy:
+        training.steps(1)
+
+    assert at_copy == [None]
+
+
+def test_a_fault_of_ours_while_weights_are_copied_is_counted_and_the_rate_rises_without_a_copy(monkeypatch):
+    monkeypatch.setattr("noisescale_lab.follow.follower.KeptWeights", lambda *_: 1 / 0)
+
+    training = Training(0.002, strict=False).steps(60)
+
+    decision = training.follower.decisions[0]
+    assert (decision.to_rate_factor, decision.is_on_probation) == (pytest.approx(2**0.5), False)
+    assert training.follower.faults.count >= 1
+    assert any("a copy of the weights failed by an error of ours" in sentence for sentence in training.said)
+
+
 def round_trip(state):
     file = io.BytesIO()
     torch.save(state, file)

@@ -56,11 +56,11 @@ class Loop:
         self.follower = noisescale.follow(self.run, self.optimizer, **(defaults | arguments))
         return self
 
-    def steps(self, num_steps, phi=64.0):
-        """Train; phi may be a function of the follower's step."""
+    def steps(self, num_steps, phi=64.0, loss=None):
+        """Train; phi may be a function of the follower's step. Without a loss no raise is put on probation."""
         for _ in range(num_steps):
             number = self.follower._steps
-            log_step(self.run, phi(number) if callable(phi) else phi, number, self.spread)
+            log_step(self.run, phi(number) if callable(phi) else phi, number, self.spread, loss)
             self.optimizer.step()
             if self.scheduler is not None:
                 self.scheduler.step()
@@ -72,7 +72,7 @@ class Loop:
         return self.optimizer.param_groups[0]["lr"]
 
 
-def log_step(run, phi, number, spread):
+def log_step(run, phi, number, spread, loss=None):
     """One step of a job with |G|² = 1 and tr Σ = φ, each with some noise of its own."""
     noise = random.Random(number)
     square, trace = 1 + spread * noise.gauss(0, 1), phi * (1 + 0.05 * noise.gauss(0, 1))
@@ -81,6 +81,7 @@ def log_step(run, phi, number, spread):
         big_batch_size=BIG,
         small_sq_norm=square + trace / SMALL,
         big_sq_norm=square + trace / BIG,
+        loss=loss,
     )
 
 

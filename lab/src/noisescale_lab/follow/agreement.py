@@ -1,7 +1,8 @@
 """All ranks of a job do the same at the same step: the first one decides, and the others hear of it.
 
 One broadcast at each look, over gloo and so without waiting for any device; looks are due at the same steps on every
-rank, as they depend on nothing but the number of steps.
+rank, as they depend on nothing but the number of steps. A raise that is to be on probation asks all ranks once more,
+whether each has a copy of its weights.
 """
 
 import contextlib
@@ -26,6 +27,10 @@ class RankAgreement(Protocol):
         """What the first rank has."""
         ...
 
+    def from_all(self, value: Value) -> list[Value]:
+        """What each rank has, in their order."""
+        ...
+
 
 class OneProcess:
     """There is nobody else."""
@@ -35,6 +40,10 @@ class OneProcess:
     def from_first(self, value: Value) -> Value:
         """The value itself."""
         return value
+
+    def from_all(self, value: Value) -> list[Value]:
+        """The value alone."""
+        return [value]
 
 
 class Ranks:
@@ -50,6 +59,12 @@ class Ranks:
         box = [value]
         dist.broadcast_object_list(box, src=0, group=self._group[0])
         return box[0]
+
+    def from_all(self, value: Value) -> list[Value]:
+        """What each rank has; each waits for all others."""
+        found = [value] * dist.get_world_size(self._group[0])
+        dist.all_gather_object(found, value, group=self._group[0])
+        return found
 
 
 def _leave(held: list[dist.ProcessGroup]) -> None:

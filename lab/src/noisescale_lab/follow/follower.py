@@ -1,8 +1,9 @@
 """What a training loop holds: `step()` once for each optimizer step, and the decisions so far."""
 
+import contextlib
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,15 @@ from noisescale_lab.follow.books import Books, Decision
 from noisescale_lab.follow.kept_weights import KeptWeights
 from noisescale_lab.follow.look import Plan, Sight, look, settled
 from noisescale_lab.follow.memory import Memory
+from noisescale_lab.follow.policy import unwatched
 from noisescale_lab.follow.scheduled_rates import Companion, FirstValues, ScheduledRates, first_values, follow_batch
 
 if TYPE_CHECKING:
     import torch
 
 STATE_VERSION = 2
+
+COPY_FAILED = "failed by an error of ours, which the log has"
 
 RATE_TOLERANCE = 0.05
 """A learning rate that comes back to within this share of the old one was set by somebody else."""
@@ -69,6 +73,7 @@ class Follower:
         self._first_values: FirstValues = first_values(optimizer.param_groups)
         self._rate_to_check: tuple[float, float] | None = None
         self._kept: KeptWeights | None = None
+        self._has_said_why_no_copy = False
         self._steps = 0
         rate = self._rates.scheduled()
         self._books = Books(
@@ -138,9 +143,8 @@ class Follower:
     def _look(self) -> None:
         postponed = replace(self._books, next_look=self._plan.next_look(self._steps))
         found = self._decide() if self._agreement.is_first else None
-        self._due = sys.maxsize  # should the ranks lose each other, nobody waits for them again
-        self._books, decision = self._agreement.from_first(found or (postponed, None))
-        self._due = self._steps + 1
+        with self._among_ranks():
+            self._books, decision = self._agreement.from_first(found or (postponed, None))
         if self._books.memory.probation is None and not (decision is not None and decision.is_undo):
             self._kept = None
         if decision is not None and self._plan.is_dry_run:
@@ -148,6 +152,13 @@ class Follower:
             self._keep(replace(decision, also=self._others(decision)[1]))
         elif decision is not None:
             self._books = replace(self._books, waiting=decision)
+
+    @contextlib.contextmanager
+    def _among_ranks(self) -> Iterator[None]:
+        """Ask the others; should the ranks lose each other inside, nobody waits for them again."""
+        self._due = sys.maxsize
+        yield
+        self._due = self._steps + 1
 
     @never_raises
     def _decide(self) -> tuple[Books, Decision | None]:
@@ -177,13 +188,11 @@ class Follower:
         decision = self._with_batch_of_an_undo(decision) if decision.is_undo else decision
         if decision.to_batch != self.batch_size and not self._is_ready_for(decision.to_batch):
             return
+        decision = self._with_copy(decision) if decision.is_on_probation else decision
         pause = decision.look_after
         upcoming = self._plan.next_look(self._steps) if pause is None else self._steps + pause
         self._books = replace(self._books, waiting=None, next_look=upcoming)
         others, sentences = self._others(decision)
-        if decision.is_on_probation:
-            self._kept = KeptWeights(self._optimizer, self._model())
-            self._books = replace(self._books, kept_stretches=self._books.stretches)
         if decision.to_batch != self.batch_size and self._batches is not None and self._batches.set is not None:
             self._batches.set(decision.to_batch)
         if decision.is_undo:
@@ -208,6 +217,47 @@ class Follower:
             return decision
         return replace(decision, to_batch=self.batch_size)
 
+    def _with_copy(self, decision: Decision) -> Decision:
+        """A raise on probation once all ranks have a copy of their weights; else, on all of them, one without."""
+        self._kept = None  # of the raise before: two at once would take twice the memory
+        problem = self._copy_weights()
+        with self._among_ranks():
+            problems = self._agreement.from_all(COPY_FAILED if problem is None else problem)
+        if not any(problems):
+            self._books = replace(self._books, kept_stretches=self._books.stretches)
+            return decision
+        self._kept = None
+        self._say_why_no_copy(problems)
+        settings = self._plan.settings
+        rate, memory = unwatched(
+            self._books.memory,
+            settings,
+            from_rate=decision.from_rate_factor,
+            to_rate=decision.to_rate_factor,
+            is_of_batch=decision.to_batch != decision.from_batch,
+        )
+        most = f"without a copy of the weights the rate rises by {settings.most_without_undo:.3g} × at most"
+        reason = f"{decision.reason}; {most}"
+        self._books = replace(self._books, memory=memory, why=reason)
+        return replace(decision, to_rate_factor=rate, reason=reason, is_on_probation=False, look_after=None)
+
+    @never_raises
+    def _copy_weights(self) -> str:
+        """Keep a copy; why it did not fit, empty where it did."""
+        try:
+            self._kept = KeptWeights(self._optimizer, self._model())
+        except (RuntimeError, MemoryError) as problem:  # PyTorch's own for a device's memory is a RuntimeError
+            first_line = str(problem).split("\n")[0]
+            return f"did not fit: {first_line or type(problem).__name__}"
+        return ""
+
+    @never_raises  # the other ranks go on, whatever `progress` does here
+    def _say_why_no_copy(self, problems: Sequence[str]) -> None:
+        if self._agreement.is_first and not self._has_said_why_no_copy:
+            rank, problem = next((rank, problem) for rank, problem in enumerate(problems) if problem)
+            self._progress(f"a copy of the weights{f' of rank {rank}' if len(problems) > 1 else ''} {problem}")
+        self._has_said_why_no_copy = True
+
     def _put_back(self) -> bool:
         """Weights and states as they were kept; whether there is a copy in this process."""
         if self._kept is None:
@@ -225,7 +275,8 @@ class Follower:
         """Close the stretch of the settings before, and begin that of the new ones."""
         if self._steps > self._books.steps:  # it has waited
             books = self._closed() if self._agreement.is_first else None
-            self._books = self._agreement.from_first(books or self._books)
+            with self._among_ranks():
+                self._books = self._agreement.from_first(books or self._books)
         books = self._books
         examples = books.examples + (self._steps - books.steps) * self.batch_size
         self.batch_size = decision.to_batch

@@ -269,3 +269,20 @@ def _changed(run: RunState, memory: Memory, settings: Settings, change: Train) -
     )
     watched = replace(change, is_on_probation=True, look_after=settings.probation_steps)
     return watched, replace(memory, probation=probation)
+
+
+def unwatched(
+    memory: Memory, settings: Settings, *, from_rate: float, to_rate: float, is_of_batch: bool
+) -> tuple[float, Memory]:
+    """Rate and memory of a raise on probation of which no copy of the weights could be made: nothing can undo it.
+
+    Args:
+        memory: That the raise was asked with.
+        settings: How far a rate rises at once where nothing can be undone.
+        from_rate: Learning rate before it.
+        to_rate: That was asked for.
+        is_of_batch: The batch rises, and the rate only goes along: it is judged at the old batch still.
+    """
+    rate = min(to_rate, from_rate * settings.most_without_undo)
+    anchor_rate = memory.anchor_rate if is_of_batch else rate
+    return rate, replace(memory, anchor_rate=anchor_rate, probation=None)
