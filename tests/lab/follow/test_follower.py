@@ -163,6 +163,29 @@ def test_an_error_of_the_loop_s_own_function_stays_outside_of_the_loop_and_chang
     assert (loop.rate, loop.follower.batch_size, loop.follower.decisions) == (0.1, 64, [])
 
 
+def test_a_raise_that_the_loop_s_own_function_stops_is_not_on_probation_and_comes_again():
+    is_ready = []
+
+    def set_batch(batch):
+        if not is_ready:
+            raise RuntimeError(f"no loader for {batch}")
+
+    loop = Loop().follow(set=set_batch, strict=False)
+    while not loop.run.faults.count:
+        loop.steps(1, phi=65536.0, loss=1.0)
+    memory = loop.follower._books.memory
+    before = loop.optimizer.param_groups[0]["params"][0].detach().clone()
+    loop.steps(40, phi=65536.0, loss=9.0)
+    undone = [decision for decision in loop.follower.decisions if decision.is_undo]
+    is_ready.append(True)
+    loop.steps(40, phi=65536.0, loss=9.0)
+
+    assert (memory.probation, undone) == (None, [])
+    assert torch.equal(loop.optimizer.param_groups[0]["params"][0], before)
+    assert loop.follower.decisions[0].to_batch == 256
+    assert loop.follower.decisions[0].is_on_probation
+
+
 def test_a_batch_that_grows_where_no_copy_fits_leaves_the_judged_rate_what_it_was(monkeypatch):
     def no_room(*_):
         raise MemoryError

@@ -189,12 +189,15 @@ class Follower:
         if decision.to_batch != self.batch_size and not self._is_ready_for(decision.to_batch):
             return
         decision = self._with_copy(decision) if decision.is_on_probation else decision
-        pause = decision.look_after
-        upcoming = self._plan.next_look(self._steps) if pause is None else self._steps + pause
-        self._books = replace(self._books, waiting=None, next_look=upcoming)
+        # should the loop's own function fail, nothing was raised: nothing is on probation, and the next look asks again
+        asked = self._books.memory
+        upcoming, not_raised = self._plan.next_look(self._steps), replace(asked, probation=None)
+        self._books = replace(self._books, waiting=None, next_look=upcoming, memory=not_raised)
         others, sentences = self._others(decision)
         if decision.to_batch != self.batch_size and self._batches is not None and self._batches.set is not None:
             self._batches.set(decision.to_batch)
+        upcoming = upcoming if decision.look_after is None else self._steps + decision.look_after
+        self._books = replace(self._books, next_look=upcoming, memory=asked)
         if decision.is_undo:
             decision = replace(decision, is_put_back=self._put_back())
         self._settle(decision)
