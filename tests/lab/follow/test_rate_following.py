@@ -8,6 +8,7 @@ import torch
 from noisescale_lab.follow import look as look_module
 from noisescale_lab.follow.books import NOT_KEPT, PUT_BACK
 from noisescale_lab.follow.kept_weights import KeptWeights
+from noisescale_lab.follow.rate_lines import first_share
 from rate_training import NUM_STEPS, Training, make_model
 
 
@@ -53,6 +54,49 @@ def test_the_path_of_a_warm_up_tells_nothing_until_as_many_steps_again_have_pass
     assert of_warm_up == ("nothing to change; the path of the parameters is still that of the warm-up", [])
     assert training.follower.decisions
     assert training.follower.decisions[0].step >= 2 * 56
+
+
+@pytest.mark.parametrize("kind", [torch.optim.RMSprop, torch.optim.NAdam])
+def test_of_an_optimizer_whose_updates_nobody_has_measured_the_rate_stays_and_that_is_said(kind):
+    training = Training(0.002, kind).steps(250)
+
+    assert training.rate == 0.002
+    assert training.follower.why == (
+        f"nothing to change; how updates of {kind.__name__} tell the best rate is not known: the learning rate stays"
+    )
+
+
+def test_before_its_path_tells_of_the_rate_a_follower_says_from_when_on_it_does():
+    training = Training(1e-4, torch.optim.AdamW).steps(50)
+    early = training.follower.why
+    training.steps(60)
+
+    assert (
+        early
+        == "nothing to change; the path of the parameters tells nothing of the learning rate before 25% of the plan"
+    )
+    assert training.follower.decisions
+    assert "tells nothing" not in training.follower.why
+
+
+def test_a_path_that_tells_nothing_late_in_the_plan_is_called_none(monkeypatch):
+    training = Training(1e-4, torch.optim.AdamW).steps(100)
+    monkeypatch.setattr(look_module, "octaves_from_best", lambda run: None)
+    sight, plan = training.follower._sight(), training.follower._plan
+
+    run = look_module._state(training.follower._books, sight, plan)
+
+    assert look_module._what_is_missing(training.follower._books, run, plan) == (
+        "; no path of the parameters is measured that tells of the learning rate"
+    )
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "momentum", "share"),
+    [("SGD", 0.0, 0.03), ("SGD", 0.9, 0.25), ("AdamW", 0.9, 0.25), ("Muon", 0.95, 0.5), ("Lion", 0.9, None)],
+)
+def test_each_family_is_read_from_a_share_of_the_plan_on(optimizer, momentum, share):
+    assert first_share(optimizer, momentum) == share
 
 
 def raised(**arguments):

@@ -21,7 +21,7 @@ from noisescale_lab.follow.batches import PossibleBatches
 from noisescale_lab.follow.books import Books, Decision, Seen
 from noisescale_lab.follow.memory import Settings
 from noisescale_lab.follow.policy import advise, rate_factor
-from noisescale_lab.follow.rate_lines import octaves_from_best
+from noisescale_lab.follow.rate_lines import first_share, octaves_from_best
 from noisescale_lab.follow.walk import Span, Stretch, kept_promise, path_at
 
 STEPS_BETWEEN_LOOKS = 0.12
@@ -241,18 +241,26 @@ def _as_asked(decision: Decision, action: Train) -> Decision:
 
 def _what_is_missing(books: Books, run: RunState, plan: Plan) -> str:
     """What keeps the policy from judging, as a clause."""
-    missing = []
-    if not run.has_plan and plan.settings.may_change_rate:
-        missing.append("without planned_steps the learning rate is not judged")
-    elif _is_of_warm_up(books) and plan.settings.may_change_rate:
-        missing.append("the path of the parameters is still that of the warm-up")
-    elif run.path is None and plan.settings.may_change_rate:
-        missing.append("no path of the parameters is measured that tells of the learning rate")
-    elif octaves_from_best(run) is None and plan.settings.may_change_rate:
-        missing.append("the path of the parameters tells nothing of the learning rate so far")
+    missing = [_why_no_rate(books, run, plan)] if plan.settings.may_change_rate else []
     if not run.looks:
         missing.append("no noise scale is measured yet")
-    return "".join(f"; {one}" for one in missing)
+    return "".join(f"; {one}" for one in missing if one)
+
+
+def _why_no_rate(books: Books, run: RunState, plan: Plan) -> str:
+    """What keeps the policy from judging the learning rate; empty where nothing does."""
+    share = first_share(plan.optimizer, 0.0 if run.path is None else run.path.momentum)
+    if share is None:
+        return f"how updates of {plan.optimizer} tell the best rate is not known: the learning rate stays"
+    if not run.has_plan:
+        return "without planned_steps the learning rate is not judged"
+    if _is_of_warm_up(books):
+        return "the path of the parameters is still that of the warm-up"
+    if octaves_from_best(run) is not None:
+        return ""
+    if run.path is not None and run.progress < share:
+        return f"the path of the parameters tells nothing of the learning rate before {share:.0%} of the plan"
+    return "no path of the parameters is measured that tells of the learning rate"
 
 
 def _state(books: Books, sight: Sight, plan: Plan) -> RunState:

@@ -51,6 +51,20 @@ def octaves_from_best(run: RunState) -> Octaves | None:
     return None if line is None else octaves_of(measured, line)
 
 
+def first_share(optimizer: str | None, momentum: float) -> float | None:
+    """Share of the plan from which on a path tells of the rate; None of an optimizer of which nothing is known.
+
+    Args:
+        optimizer: Class name.
+        momentum: Of its group.
+    """
+    family = family_of(optimizer, momentum)
+    if family is None:
+        return None
+    known = _known().lines.get(family)
+    return coefficients().families[family].from_progress if known is None else known.progress[0]
+
+
 def _line(run: RunState) -> Line | None:
     path = run.path
     assert path is not None
