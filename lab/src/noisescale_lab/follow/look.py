@@ -39,10 +39,10 @@ RISE = 1e-6
 LEAST_OF_PATH = 0.5
 """Share of the steps that a path holds; one that began again lately tells of the rate as a young run's would."""
 
-
 AFTER_WARM_UP = 2
-"""Times the steps of the warm-up from which on a path tells of the rate: before, it is mostly that of smaller rates and
-says of every rate that it is too low."""
+"""Times the steps of the warm-up from which on a path may tell of the rate (by momentum and Adam later,
+`rate_lines.py`): before, it is mostly that of smaller rates and says of every rate that it is too low. The replay
+(`reproduce/advice/run.py`) uses it, too."""
 
 NO_PATH = Path(0, 0.0, 0.0, 0.0)
 

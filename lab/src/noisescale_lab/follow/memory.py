@@ -22,7 +22,8 @@ class Settings:
         most_octaves: By which the rate moves at most at once.
         first_batch: Progress from which the batch may change.
         first_batch_steps: The same in steps, without a plan.
-        first_move: Progress from which the rate may move.
+        first_move: Progress from which the rate may move, where its path tells something by then (`rate_lines.py`:
+            momentum and Adam later).
         wait: The next move of the rate comes when the progress has grown by this factor.
         wait_after_undo: The same after a raise that was undone.
         probation: Progress that a raise is watched for beyond `wait` times what it was.

@@ -8,8 +8,8 @@ One policy, measured against others on real tasks in `docs/policies.md`. Its par
    (`theory/expected_cost.py`), by a factor of 4 up or 8 down at once. The rate follows by the optimizer's rule when the
    batch shrinks, and by no more than the square root of the batch when it grows; for Adam by the fourth root of the
    gain. It is computed from the last rate that was judged, as a rule that is applied to its own results ratchets.
-3. *Rate.* The path of the parameters says how far the rate is from the best one (`rate_lines.py`). It moves there, an
-   octave at most at once.
+3. *Rate.* The path of the parameters says how far the rate is from the best one (`rate_lines.py`), from a share of the
+   plan on that differs by family. It moves there, an octave at most at once.
 4. *Probation.* A raise is undone, weights and optimizer states with it, where the loss rises after it. Where nothing
    can be undone no rate is raised by more than √2 at once.
 5. *Extend.* A run that goes on beyond its plan trains with what its schedule has left of the rate. It gets back what

@@ -6,8 +6,8 @@ runs of the design tasks: those behind these lines reach a loss as soon as they 
 the least loss in a given number of steps, which smaller rates do (decision 28). Of optimizers that were not replayed
 the verdict's lines are taken.
 
-Each family is read from the share of the plan on where its path tells more than nothing of tasks that its lines were
-not fitted on: by SGD from 3 % on, with momentum and by Adam from a quarter on (decision 42).
+Each family is read from the share of the plan on from which moves by it cost least on design tasks, each by lines of
+the others (decision 42): by SGD from 3 % on, with momentum and by Adam from a quarter on.
 """
 
 import functools

@@ -157,7 +157,7 @@ def end(run: Run, cost: float, *, reached: bool) -> None:
 
 def follow(run: Run, stream: RandomStream) -> None:
     """Ask the policy and do what it says."""
-    if run.is_warming_up and run.branch is None:
+    if run.is_warming_up:
         run.jobs = [run.phase()]
         return
     view = run.view()

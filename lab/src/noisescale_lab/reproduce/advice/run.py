@@ -143,7 +143,11 @@ class Run:
 
     @property
     def is_warming_up(self) -> bool:
-        """Whether the schedule still raises the rate: a follower leaves it alone then, and so does every policy."""
+        """Whether the schedule still raises the rate: a follower leaves it alone then, and so does every policy.
+
+        A follower sees the end of a warm-up at its looks only, so a job begins some steps later than the replay.
+        Controls that need nothing of the run wait, too.
+        """
         return self.steps < self.task.warm_up
 
     def step_cost(self, batch: int) -> float:
