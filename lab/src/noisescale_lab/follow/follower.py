@@ -247,8 +247,9 @@ class Follower:
     @never_raises
     def _copy_weights(self) -> str:
         """Keep a copy; why it did not fit, empty where it did."""
+        model = self._model()
         try:
-            self._kept = KeptWeights(self._optimizer, self._model())
+            self._kept = KeptWeights(self._optimizer, model)
         except (RuntimeError, MemoryError) as problem:  # PyTorch's own for a device's memory is a RuntimeError
             first_line = str(problem).split("\n")[0]
             return f"did not fit: {first_line or type(problem).__name__}"
