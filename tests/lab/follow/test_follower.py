@@ -186,6 +186,23 @@ def test_a_raise_that_the_loop_s_own_function_stops_is_not_on_probation_and_come
     assert loop.follower.decisions[0].is_on_probation
 
 
+def test_an_undo_whose_batch_the_loop_cannot_set_goes_back_to_rate_and_weights_alone():
+    def set_batch(batch):
+        if batch == 64:
+            raise RuntimeError("no loader for 64")
+
+    loop = Loop().follow(set=set_batch, strict=False)
+    while not loop.follower.decisions:
+        loop.steps(1, phi=65536.0, loss=1.0)
+    raised = loop.rate
+    loop.steps(40, phi=65536.0, loss=9.0)
+    undone = [decision for decision in loop.follower.decisions if decision.is_undo]
+
+    assert raised > 0.1
+    assert (undone[0].to_batch, undone[0].is_put_back, undone[0].to_rate_factor) == (256, True, 1.0)
+    assert loop.run.faults.count == 1
+
+
 def test_a_batch_that_grows_where_no_copy_fits_leaves_the_judged_rate_what_it_was(monkeypatch):
     def no_room(*_):
         raise MemoryError

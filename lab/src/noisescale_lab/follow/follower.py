@@ -194,8 +194,7 @@ class Follower:
         upcoming, not_raised = self._plan.next_look(self._steps), replace(asked, probation=None)
         self._books = replace(self._books, waiting=None, next_look=upcoming, memory=not_raised)
         others, sentences = self._others(decision)
-        if decision.to_batch != self.batch_size and self._batches is not None and self._batches.set is not None:
-            self._batches.set(decision.to_batch)
+        decision = self._with_batch_set(decision)
         upcoming = upcoming if decision.look_after is None else self._steps + decision.look_after
         self._books = replace(self._books, next_look=upcoming, memory=asked)
         if decision.is_undo:
@@ -219,6 +218,21 @@ class Follower:
         if decision.to_batch == self.batch_size or (can and self._is_ready_for(decision.to_batch)):
             return decision
         return replace(decision, to_batch=self.batch_size)
+
+    def _with_batch_set(self, decision: Decision) -> Decision:
+        """Tell the loop of another batch; where its function fails, an undo goes back to rate and weights alone."""
+        if decision.to_batch == self.batch_size or self._batches is None or self._batches.set is None:
+            return decision
+        if not decision.is_undo:
+            self._batches.set(decision.to_batch)
+        elif not self._sets(self._batches.set, decision.to_batch):
+            return replace(decision, to_batch=self.batch_size)
+        return decision
+
+    @never_raises
+    def _sets(self, change: Callable[[int], None], batch: int) -> bool:
+        change(batch)
+        return True
 
     def _with_copy(self, decision: Decision) -> Decision:
         """A raise on probation once all ranks have a copy of their weights; else, on all of them, one without."""
