@@ -1,8 +1,8 @@
 """What `noisescale.follow` is worth by what it may do, and what it costs a training loop.
 
-Regret as in `docs/policies.md`: the same held-out tasks and starts, constant and decaying rates, seeds of their own;
-then each long task by itself. A follower has no restarts and extends no plan; what else it may do is taken away in
-turn. Half an hour on two cores.
+Regret as in `docs/policies.md`: the same held-out tasks and starts, constant and decaying rates, seeds of their own. A
+follower has no restarts and extends no plan; what else it may do is taken away in turn. `--long` replays each long task
+by itself in place of them, an hour or two on two cores, and writes results/following_long.csv.
 """
 
 import math
@@ -105,10 +105,9 @@ def costs(num_steps: int = size(200_000, 500), num_looks: int = size(300, 2)) ->
     ]
 
 
-def all_regrets() -> list[Figure]:
-    """Of all tasks, a process for each core."""
-    # the longest first
-    parts: Sequence[tuple[str | None, bool]] = [(task, decays) for task in (*LONG, None) for decays in (False, True)]
+def all_regrets(tasks: Sequence[str | None]) -> list[Figure]:
+    """Of these tasks at both rates, a process for each core; see `regrets`."""
+    parts = [(task, decays) for task in tasks for decays in (False, True)]
     with get_context("spawn").Pool(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         waiting = [pool.apply_async(regrets, (task,), {"decays": decays}) for task, decays in parts]
         return [figure for one in waiting for figure in one.get()]
@@ -117,7 +116,10 @@ def all_regrets() -> list[Figure]:
 def main() -> None:
     """Measure, print and write."""
     torch.set_num_threads(1)
-    figures = [*costs(), *(() if IS_SMOKE else all_regrets())]
+    if sys.argv[1:] == ["--long"]:
+        write("following_long", all_regrets(tuple(LONG)), command="python benchmarks/benchmark_following.py --long")
+        return
+    figures = [*costs(), *(() if IS_SMOKE else all_regrets((None,)))]
     assert all(math.isfinite(figure.value) for figure in figures)
     write("following", figures)
 

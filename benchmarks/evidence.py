@@ -110,7 +110,7 @@ def _regret_of_today() -> Iterator[str]:
                 yield f"| {about} | {rate} | {noise} | {name} | {_cells(everything, right)}"
     yield ""
     yield _source("policies_ours")
-    yield from evidence_of_rates.followed()
+    yield from evidence_of_rates.in_programs()
 
 
 def _long_runs(rows: Sequence[dict[str, str]]) -> Iterator[tuple[str, str]]:

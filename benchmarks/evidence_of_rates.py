@@ -1,4 +1,4 @@
-"""What docs/evidence.md says of learning rates: whether verdicts are right, and what `follow` does with them."""
+"""What docs/evidence.md says of learning rates: whether verdicts are right, and what `follow` does in programs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -54,40 +54,8 @@ def _of(rows: Sequence[dict[str, str]], begin: str) -> str:
     return number(found, 0)
 
 
-def followed() -> Iterator[str]:
-    """What `noisescale.follow` does on long tasks, as a job has it, and in ordinary programs."""
-    figures = {row["figure"]: row for row in read("following")}
-    tasks = dict.fromkeys(
-        figure.split(",")[0].removeprefix("long task ") for figure in figures if figure.startswith("long task ")
-    )
-    if tasks:
-        yield paragraph(
-            "**On long runs, as a job has it**: `noisescale.follow` by itself, without restarts or an extension of the "
-            "plan, one seed, twelve starts (target: 50 / 150 %, 0.35)."
-        )
-        yield (
-            "| task | rate | keep: regret, median / p90; missed | `noisescale.follow`: the same | relative "
-            "| added to a right start |"
-        )
-        yield "|---|---|---|---|---|---|"
-        for task in tasks:
-            for rate in ("constant", "decaying"):
-                begin = f"long task {task}, {rate} rate: "
-                cells = [_regret(figures, f"{begin}{policy}") for policy in ("keep", "follow")]
-                relative = value(figures, f"{begin}follow: cost relative to keeping", 2)
-                added = value(figures, f"{begin}follow: median regret added to a run that started right", 0)
-                yield f"| {task} | {rate} | {' | '.join(cells)} | {relative} | {added} % |"
-        yield ""
-        yield source("following")
-    yield from _in_programs()
-
-
-def _regret(figures: dict[str, dict[str, str]], begin: str) -> str:
-    median, p90, missed = (value(figures, f"{begin}: {end}", 0) for end in ("median regret", "p90 regret", "missed"))
-    return f"{median} / {p90} %; {missed} %"
-
-
-def _in_programs() -> Iterator[str]:
+def in_programs() -> Iterator[str]:
+    """What `noisescale.follow` does in ordinary programs."""
     figures = {row["figure"]: row for row in read("following_programs")}
     yield paragraph(
         "**In ordinary programs**: a small GPT on the source text of Python's library, AdamW, warm-up and cosine, 600 "
