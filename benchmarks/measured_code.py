@@ -27,7 +27,7 @@ LAB = "lab/src/noisescale_lab"
 IMPORTERS = "importers/src/noisescale_importers"
 
 HOW_RESULTS_ARE_KEPT = tuple(
-    f"benchmarks/{name}.py" for name in ("results_file", "measured_code", "imported_code", "smoke")
+    f"benchmarks/{name}.py" for name in ("results_file", "measured_code", "imported_code", "smoke", "kernels/items")
 )
 """Imported by every benchmark, measured by none."""
 

@@ -15,6 +15,7 @@ from client.kernels import (
     metric_cases,
     multi_tensor_cases,
     outer_products_cases,
+    tuned_cases,
 )
 from noisescale.kernels.preference import PREFERENCE
 
@@ -30,6 +31,7 @@ def with_triton(check: Callable[[str, str], object], name: str) -> object:
 
 CHECKS: Mapping[str, Callable[[str], object]] = {
     "multi_tensor": lambda name: multi_tensor_cases.check(name, "triton", "cpu"),
+    "tuned": tuned_cases.check,
     "column_rows": lambda name: with_triton(column_rows_cases.check, name),
     "metric": lambda name: metric_cases.check_any(name, "cpu"),
     "layer_norm": lambda name: layer_norm_cases.check_on_cpu(name),

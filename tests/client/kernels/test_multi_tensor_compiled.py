@@ -11,7 +11,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from noisescale.kernels.multi_tensor import kernel, launch
+from noisescale.kernels.multi_tensor import kernel, launch, tuned
 from noisescale.kernels.operations import Operation
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
@@ -45,8 +45,6 @@ VARIANTS = [
     (Operation.METRIC, BF16, F32, 104),
 ]
 
-THREADS = launch.OPTIONS["num_warps"] * 32
-
 
 @pytest.fixture(scope="module", autouse=True)
 def no_cache_outside(tmp_path_factory):
@@ -64,10 +62,12 @@ def types_of(scale):
 
 
 def compile_chunks(operation, first, other, architecture, *, has_scale=False, is_aligned=True):
-    constants = launch.compile_time_values(operation, first, other, has_scale=has_scale, is_aligned=is_aligned)
-    signature = types_of(has_scale) | dict.fromkeys(constants, "constexpr")
-    source = ASTSource(kernel.reduce_chunks, signature, constants)
-    return triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=launch.OPTIONS)
+    variant = launch.variant_of(
+        divmod(architecture, 10), operation, first, other, has_scale=has_scale, is_aligned=is_aligned
+    )
+    signature = types_of(has_scale) | dict.fromkeys(variant.constants, "constexpr")
+    source = ASTSource(kernel.reduce_chunks, signature, variant.constants)
+    return triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=variant.options)
 
 
 def accesses(compiled, instruction):
@@ -84,9 +84,9 @@ def resources(compiled, tmp_path):
     return {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", printed)}
 
 
-def vectors(dtype, operation):
+def vectors(setting, dtype):
     """16-byte accesses a thread makes to read a whole block."""
-    return launch.block_of(operation) // THREADS * dtype.itemsize // 16
+    return setting.block // (32 * setting.num_warps) * dtype.itemsize // 16
 
 
 @ARCHITECTURES
@@ -95,10 +95,11 @@ def test_whole_blocks_are_read_16_bytes_at_a_time_without_spills(operation, firs
     compiled = compile_chunks(operation, first, other, architecture)
 
     used = resources(compiled, tmp_path)
-    wide = vectors(first, operation) + vectors(other, operation) * (operation.has_other + operation.has_third)
+    setting = tuned.setting_of(divmod(architecture, 10), operation, first.itemsize)
+    wide = vectors(setting, first) + vectors(setting, other) * (operation.has_other + operation.has_third)
     assert accesses(compiled, "ld")[".v4.b32"] >= wide
     if operation is Operation.ACCUMULATE:
-        assert accesses(compiled, "st")[".v4.b32"] >= vectors(other, operation)
+        assert accesses(compiled, "st")[".v4.b32"] >= vectors(setting, other)
     assert used["STACK"] == used["LOCAL"] == 0
     assert used["REG"] <= most
 
@@ -128,7 +129,7 @@ def test_the_kernel_that_finishes_compiles_without_spills(architecture, tmp_path
     }  # fmt: skip
     source = ASTSource(kernel.sum_segments, types, {"BLOCK": launch.SEGMENT_BLOCK})
 
-    compiled = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=launch.OPTIONS)
+    compiled = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=launch.SEGMENT_OPTIONS)
 
     used = resources(compiled, tmp_path)
     assert used["STACK"] == used["LOCAL"] == 0

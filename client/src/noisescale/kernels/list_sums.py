@@ -37,7 +37,8 @@ class MultiTensor:
     any strides, and may be sparse: then its coalesced values count, in lists that go by themselves. No call waits for
     the device, and all may be captured in a CUDA graph; before that, call each once, so that it is compiled.
 
-    The order of summation depends on nothing but the sizes, so a repeated sum is equal in every bit.
+    The order of summation depends on sizes, types and the device's architecture alone, so a repeated sum is equal in
+    every bit.
 
     Args:
         numels: Elements of each tensor.

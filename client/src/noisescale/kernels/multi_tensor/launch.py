@@ -3,6 +3,7 @@
 import contextlib
 import struct
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from noisescale.kernels.layout import CHUNK, Launch, Layout
 from noisescale.kernels.memory import MemoryRuns
+from noisescale.kernels.multi_tensor import tuned
 from noisescale.kernels.multi_tensor.kernel import reduce_chunks, sum_segments
 from noisescale.kernels.operations import Lists, Numbers, Operation, PlainLists
 from noisescale.kernels.pointer_table import PointerTable
@@ -31,10 +33,11 @@ TYPES = {
 
 VECTOR_BYTES = 16
 
-OPTIONS: dict[str, Any] = {"num_warps": 8, "enable_fp_fusion": True}
+FUSION: Mapping[str, Any] = {"enable_fp_fusion": True}
 """Fusion of multiplication and addition is said aloud: its default differs between versions, and so do last digits."""
 
 SEGMENT_BLOCK = 1024
+SEGMENT_OPTIONS: Mapping[str, Any] = {"num_warps": 8, **FUSION}
 
 
 # Starts a compiled Triton kernel once more, without asking again what it was compiled for.
@@ -71,18 +74,33 @@ def start_again(
     compiled[(*grid, 1, 1)[:3]](*arguments, *constants.values())
 
 
-def block_of(operation: Operation) -> int:
-    """Elements read at a time: two lists need twice the registers."""
-    return 2048 if operation.has_other else 4096
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the compiled forms of `reduce_chunks`.
+
+    Attributes:
+        constants: Its constants by name.
+        options: Of compiling.
+    """
+
+    constants: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
 @lru_cache
-def compile_time_values(
-    operation: Operation, first: torch.dtype, other: torch.dtype, *, has_scale: bool, is_aligned: bool
-) -> Mapping[str, Any]:
-    """What selects a variant of `reduce_chunks`.
+def variant_of(
+    capability: tuned.Capability | None,
+    operation: Operation,
+    first: torch.dtype,
+    other: torch.dtype,
+    *,
+    has_scale: bool,
+    is_aligned: bool,
+) -> Variant:
+    """The variant of `reduce_chunks` for a device and a kind of call.
 
     Args:
+        capability: Of the device; see `setting_of`.
         operation: What to sum up.
         first: Type of x.
         other: Type of y.
@@ -90,7 +108,8 @@ def compile_time_values(
         is_aligned: Whether all addresses are multiples of 16 bytes.
     """
     is_double = torch.float64 in (first, other)
-    return {
+    setting = tuned.setting_of(capability, operation, first.itemsize)
+    constants = {
         "OPERATION": int(operation),
         "FIRST": TYPES[first],
         "OTHER": TYPES[other],
@@ -98,8 +117,9 @@ def compile_time_values(
         "HAS_SCALE": has_scale,
         "ALIGNMENT": VECTOR_BYTES if is_aligned else 1,
         "CHUNK": CHUNK,
-        "BLOCK": block_of(operation),
+        "BLOCK": setting.block,
     }
+    return Variant(constants, {"num_warps": setting.num_warps, **FUSION})
 
 
 _IN_GRAPHS: list["FusedReduction"] = []
@@ -117,6 +137,7 @@ class FusedReduction:
     def __init__(self, layout: Layout, device: torch.device) -> None:
         self._layout = layout
         self._device = device
+        self._capability = tuned.capability_of(device)
         self._chunk_tensor = _sent(layout.chunk_tensor, device)
         self._chunk_slot = _sent(layout.chunk_slot, device)
         self._chunk_offset = _sent(layout.chunk_offset, device)
@@ -189,6 +210,14 @@ class FusedReduction:
         """Launch the sums of the chunks of one type."""
         first, second = numbers or ((), ())
         has_table = table.numel() > 2 * self._num_tensors  # else the operation has no numbers: any address will do
+        variant = variant_of(
+            self._capability,
+            operation,
+            launch.dtype,
+            other_type,
+            has_scale=scale is not None,
+            is_aligned=is_aligned,
+        )
         start_again(
             reduce_chunks,
             (launch.num_chunks,),
@@ -205,10 +234,8 @@ class FusedReduction:
                 self._layout.num_chunks,
                 launch.first_chunk,
             ),
-            compile_time_values(
-                operation, launch.dtype, other_type, has_scale=scale is not None, is_aligned=is_aligned
-            ),
-            OPTIONS,
+            variant.constants,
+            variant.options,
             sort=(
                 self._device,
                 operation,
@@ -235,7 +262,7 @@ class FusedReduction:
                 self._layout.num_segments,
             ),
             {"BLOCK": SEGMENT_BLOCK},
-            OPTIONS,
+            SEGMENT_OPTIONS,
             sort=(self._device,),
         )
         return sum_NS
