@@ -21,12 +21,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support"), str
 
 import torch  # noqa: E402
 
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
+if __name__ == "__main__" and not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
 
 from benchmarks.gpu.watched_truth import WATCHED, watched_error  # noqa: E402
-from benchmarks.kernels.results_table import Row, results_name, versions  # noqa: E402
-from benchmarks.results_file import write_rows  # noqa: E402
+from benchmarks.kernels.items import CUT_OFF, Items, Key, is_cut_off  # noqa: E402
+from benchmarks.kernels.results_table import Row  # noqa: E402
 from benchmarks.smoke import IS_SMOKE  # noqa: E402
 from client.kernels import layer_norm_cases, metric_cases, multi_tensor_cases, outer_products_cases  # noqa: E402
 from noisescale.kernels import MultiTensor  # noqa: E402
@@ -50,6 +50,12 @@ GPU_TESTS = (
     "tests/client/capture/test_nobody_waits.py",
     "tests/client/capture/test_accumulate_fp32.py",
 )
+
+TESTS, SANITIZED = "tests marked gpu", "compute-sanitizer"
+"""Parts whose rows are tests, all of them one item."""
+
+SANITIZER_TESTS = "sanitizer"
+"""In the names of tests that run compute-sanitizer, which take minutes."""
 
 Check = Callable[[], Row]
 
@@ -177,75 +183,111 @@ def checks(*, on_gpu: bool) -> Iterator[tuple[str, str, Check]]:
             yield "device", "three tensors of 1e9 elements", lambda: of_more_than_two_to_the_31((1_000_000_007,) * 3)
 
 
-def rows_of_tests(limit_seconds: float, *, sanitized: bool) -> Iterator[Row]:
+def command_of_tests(part: str, report: Path) -> list[str]:
+    """What runs the tests of a part.
+
+    Args:
+        part: `TESTS`, or `SANITIZED` for those that run compute-sanitizer and no others.
+        report: Where pytest writes what each test has shown.
+    """
+    # kernels are compiled one after the other: several processes fill Triton's cache for all that follows
+    workers = ["--numprocesses", str(min(12, os.cpu_count() or 1))] if shutil.which("nvidia-smi") else []
+    chosen = SANITIZER_TESTS if part == SANITIZED else f"not {SANITIZER_TESTS}"
+    return [
+        *(sys.executable, "-m", "pytest", "-q", "-c", str(Path(__file__).with_name("pytest.ini"))),
+        *("--rootdir", str(ROOT), "-m", "gpu", "-k", chosen, f"--junitxml={report}"),
+        *workers,
+        *(str(ROOT / tests) for tests in GPU_TESTS),
+    ]
+
+
+def rows_of_tests(part: str, limit_seconds: float) -> Iterator[Row]:
     """Tests marked `gpu`, each as a row.
 
     Args:
+        part: See `command_of_tests`.
         limit_seconds: They are ended after.
-        sanitized: Those that run under compute-sanitizer, which take a minute; else all others.
     """
+    if part == SANITIZED and shutil.which("compute-sanitizer") is None:
+        yield {"part": part, "case": "all", "misses": "not run: compute-sanitizer is not installed"}
+        return
     report = Path(os.environ.get("TMPDIR", "/tmp")) / f"noisescale-gpu-tests-{os.getpid()}.xml"
-    # kernels are compiled one after the other: several processes fill Triton's cache for all that follows
-    workers = ["--numprocesses", str(min(12, os.cpu_count() or 1))] if shutil.which("nvidia-smi") else []
-    command = [
-        *(sys.executable, "-m", "pytest", "-q", "-c", str(Path(__file__).with_name("pytest.ini"))),
-        *(
-            "--rootdir",
-            str(ROOT),
-            "-m",
-            "gpu",
-            f"--junitxml={report}",
-            *workers,
-            *(str(ROOT / part) for part in GPU_TESTS),
-        ),
-    ]
+    command = command_of_tests(part, report)
     try:
         finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit_seconds, check=False)
     except subprocess.TimeoutExpired:
-        yield {"part": "tests marked gpu", "case": "all", "misses": f"not over after {limit_seconds:.0f} s"}
+        yield {"part": part, "case": "all", "misses": f"{CUT_OFF} after {limit_seconds:.0f} s"}
         return
     if not report.exists():
         print(finished.stdout[-4000:], finished.stderr[-4000:], file=sys.stderr)
-        yield {"part": "tests marked gpu", "case": "all", "misses": f"pytest ended with {finished.returncode}"}
+        yield {"part": part, "case": "all", "misses": f"pytest ended with {finished.returncode}"}
         return
     for test in ElementTree.parse(report).getroot().iter("testcase"):
         fault = next((child for child in test if child.tag in ("failure", "error", "skipped")), None)
         said = "" if fault is None else f"{fault.tag}: {fault.get('message', '')[:300]}"
         name = f"{test.get('classname', '').rpartition('.')[2]}::{test.get('name')}"
-        yield {"part": "tests marked gpu", "case": name, "seconds": float(test.get("time", 0)), "misses": said}
+        yield {"part": part, "case": name, "seconds": float(test.get("time", 0)), "misses": said}
     report.unlink()
 
 
+def key_of(row: Row) -> Key:
+    """Each case is an item, and so are all tests of a part together."""
+    part = str(row["part"])
+    return (part,) if part in (TESTS, SANITIZED) else (part, str(row["case"]))
+
+
+def key(one: tuple[str, str, Check]) -> Key:
+    """Of the row that a case becomes."""
+    return one[:2]
+
+
+def key_of_tests(part: str) -> Key:
+    """Of the rows that the tests of a part become."""
+    return (part,)
+
+
+def row_of(part: str, case: str, check: Check) -> Row:
+    """What a case shows, also where it breaks off with an error."""
+    began = time.monotonic()
+    try:
+        row = check()
+    except Exception as fault:
+        row = {"misses": f"{type(fault).__name__}: {str(fault)[:300]}".replace(f"{ROOT}/", "")}
+    return {"part": part, "case": case, **row, "seconds": time.monotonic() - began}
+
+
 def main() -> None:
-    """Check, print what misses, and write all rows."""
+    """Check, print what misses, and write each case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=480, help="of all; what is not begun by then is left out")
+    parser.add_argument("--again", action="store_true", help="also cases that this very code has been checked in")
     arguments = parser.parse_args()
     on_gpu = torch.cuda.is_available()
     torch.set_num_threads(1)
     start = time.monotonic()
+    device = torch.device("cuda", 0) if on_gpu else torch.device("cpu")
+    kept = Items(
+        "gpu_correctness", device, key_of, command=COMMAND, seconds=arguments.seconds, is_again=arguments.again,
+        is_written=on_gpu,
+    )  # fmt: skip
     rows: list[Row] = []
-    for part, case, check in checks(on_gpu=on_gpu):
-        began = time.monotonic()
-        if began - start > arguments.seconds:
-            rows.append({"part": part, "case": case, "misses": "not measured: no time left"})
-            continue
-        try:
-            row = check()
-        except Exception as fault:
-            row = {"misses": f"{type(fault).__name__}: {str(fault)[:300]}".replace(f"{ROOT}/", "")}
-        rows.append({"part": part, "case": case, **row, "seconds": time.monotonic() - began})
+    for part, case, check in kept.in_time(kept.missing(checks(on_gpu=on_gpu), key), key):
+        row = row_of(part, case, check)
+        rows.append(row)
+        kept.add([row])
         if row.get("misses"):
             print(f"{part}: {case}: {row['misses']}", flush=True)
         if on_gpu:
             torch.cuda.empty_cache()
     print(f"checks: {time.monotonic() - start:.0f} s", flush=True)
-    for sanitized in (False, True) if on_gpu and not IS_SMOKE else ():
-        left = start + arguments.seconds - time.monotonic()
-        if left > LEAST_TEST_SECONDS:
-            rows += rows_of_tests(left, sanitized=sanitized)
-    device = torch.device("cuda", 0) if on_gpu else torch.device("cpu")
-    write_rows(results_name("gpu_correctness", device), rows, command=COMMAND, about=versions(device))
+    parts_of_tests = kept.missing((TESTS, SANITIZED) if on_gpu and not IS_SMOKE else (), key_of_tests)
+    for part in kept.in_time(parts_of_tests, key_of_tests, LEAST_TEST_SECONDS):
+        found = list(rows_of_tests(part, kept.seconds_left()))
+        rows += found
+        kept.add(found, is_over=not any(is_cut_off(row) for row in found))
+    for left in kept.left:  # so that the file tells what has never been checked
+        if not kept.is_known(left):
+            kept.add([{"part": left[0], "case": (*left, "all")[1], "misses": f"{CUT_OFF}: no time left"}])
     parts = dict.fromkeys(str(row["part"]) for row in rows)
     for part in parts:
         of_part = [row for row in rows if row["part"] == part]
@@ -256,6 +298,7 @@ def main() -> None:
         for row in faults:
             print(f"  {json.dumps(row['case'])}: {row['misses']}")
     print(f"{time.monotonic() - start:.0f} s")
+    kept.end()
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import noisescale
-from benchmarks.kernels.results_table import Row, device_name, results_name, versions
-from benchmarks.results_file import write_rows
+from benchmarks.kernels.items import CUT_OFF, Items
+from benchmarks.kernels.results_table import MEASURED, Row, device_name
 from benchmarks.smoke import IS_SMOKE
 from benchmarks.step_overhead.small_gpt import Size, SmallGPT
 from noisescale import Machine, Units
@@ -101,13 +101,20 @@ def loss_of(model: torch.nn.Module, codes: Tensor) -> Tensor:
 def main() -> None:
     """Train for so long, look now and then, and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=240, help="of training")
+    parser.add_argument("--seconds", type=float, default=240, help="of all, with its text and tokenizer")
     parser.add_argument("--batch", type=int, default=64, help="sequences a step")
     parser.add_argument("--lr", type=float, default=6e-4, help="highest learning rate of AdamW")
+    parser.add_argument("--again", action="store_true", help="also where this very code has trained it to the end")
     parser.add_argument("--tiny", action="store_true", help="a tiny model, which says nothing; writes nothing")
     arguments = parser.parse_args()
     device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
     is_tiny = IS_SMOKE or arguments.tiny or device.type == "cpu"
+    kept = Items(
+        "gpu_language_model", device, lambda row: ("training",), command=" ".join([COMMAND, *sys.argv[1:]]),
+        seconds=arguments.seconds, is_again=arguments.again, is_written=not is_tiny,
+    )  # fmt: skip
+    if not kept.missing(["training"], lambda name: (name,)):
+        return
     size = TINY if is_tiny else MODEL
     micro_batch = 2 if is_tiny else 8
     began = time.monotonic()
@@ -149,7 +156,7 @@ def main() -> None:
         step(None, 1e-9)
     if device.type == "cuda":
         torch.cuda.synchronize()
-    planned = 24 if is_tiny else int(arguments.seconds / ((time.monotonic() - start) / 3))
+    planned = 24 if is_tiny else int(kept.seconds_left() / ((time.monotonic() - start) / 3))
     run = noisescale.init(
         project="language models",
         task="code of Python packages",
@@ -196,6 +203,7 @@ def main() -> None:
                     "noise_scale_low": found.low,
                     "noise_scale_high": found.high,
                     "state": found.state.value,
+                    "status": f"{CUT_OFF} before step {planned}",
                 }
             )
             if index % (10 * LOOK_EVERY) == 10 * LOOK_EVERY - 1:
@@ -203,19 +211,14 @@ def main() -> None:
                     f"step {index + 1} of {planned}: loss {float(total):.3f}, held out {checked:.3f}; {found}",
                     flush=True,
                 )
+                kept.add(rows, is_over=False)
     seconds = time.monotonic() - start
     print(f"{planned} steps, {planned * per_step * micro_batch * size.context / seconds:,.0f} tokens/s")
     print(run.noise_scale())
     print(run.recommendation())
     print(run.learning_rate())
     run.finish()
-    if not is_tiny:
-        write_rows(
-            results_name("gpu_language_model", device),
-            rows,
-            command=" ".join([COMMAND, *sys.argv[1:]]),
-            about=versions(device),
-        )
+    kept.add([row | {"status": MEASURED} for row in rows])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ size of tile; gpu_outer_products-<device>.csv. Without a GPU, or with `--smoke`,
 import argparse
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +15,9 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.kernels.intervals import median_interval, ratio_interval
-from benchmarks.kernels.results_table import MEASURED, Row, results_name, versions
+from benchmarks.kernels.items import Items, Key
+from benchmarks.kernels.results_table import MEASURED, Row
 from benchmarks.kernels.timing import Clock
-from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
 from noisescale.capture.per_example.outer_products import directly
 from noisescale.kernels.outer_sq_norms import fused_outer_sq_norms
@@ -91,30 +90,45 @@ def rows_of(
     return rows
 
 
+def key_of(row: Row) -> Key:
+    """All ways to the norms of one shape are one item."""
+    return str(row["outputs"]), str(row["inputs"])
+
+
+def key(shape: tuple[int, int]) -> Key:
+    """Of the rows that a shape becomes."""
+    return str(shape[0]), str(shape[1])
+
+
 def main() -> None:
     """Measure all shapes, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=240, help="a shape that is not begun by then is left out")
+    parser.add_argument("--again", action="store_true", help="also shapes that this very code has measured")
     arguments = parser.parse_args()
     device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
     is_short = IS_SMOKE or device.type == "cpu"
+    kept = Items(
+        "gpu_outer_products", device, key_of, command=COMMAND, seconds=arguments.seconds, is_again=arguments.again,
+        is_written=not is_short,
+    )  # fmt: skip
+    shapes = kept.missing(SHAPES[:1] if is_short else SHAPES, key)
+    if not shapes:
+        return
     clock = Clock(device, 4096 if is_short else 2**28)
-    start, rows = time.monotonic(), []
-    for outputs, inputs in SHAPES[:1] if is_short else SHAPES:
-        if time.monotonic() - start > arguments.seconds:
-            print(f"{outputs} × {inputs}: no time left")
-            continue
-        examples, positions = (2, 16) if is_short else (NUM_EXAMPLES, NUM_POSITIONS)
-        for row in rows_of(outputs, inputs, device, clock, examples, positions):
-            rows.append(row)
+    examples, positions = (2, 16) if is_short else (NUM_EXAMPLES, NUM_POSITIONS)
+    for shape in kept.in_time(shapes, key):
+        rows = rows_of(*shape, device, clock, examples, positions)
+        kept.add(rows)
+        for row in rows:
             numbers = (
                 f"{row['device_us']:>9.1f} us  {row['ratio_to_weight_gradient']:.3f}  {row['tflops']:.0f} TFLOP/s"
                 if "device_us" in row
                 else ""
             )
-            line = f"{outputs:>6} x {inputs:<5} {row['way']:<100} {numbers} {row['status']} {row.get('misses', '')}"
+            line = f"{shape[0]:>6} x {shape[1]:<5} {row['way']:<100} {numbers} {row['status']} {row.get('misses', '')}"
             print(line.rstrip(), flush=True)
-        write_rows(results_name("gpu_outer_products", device), rows, command=COMMAND, about=versions(device))
+    kept.end()
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
     python benchmarks/gpu/run_all.py --stages kernels,steps --minutes 4
     python benchmarks/gpu/run_all.py --dry-run         each stage in its smoke form, on any machine
 
-Each stage is a process of its own, so that a crash or a limit of time costs that stage alone; it writes its rows to
-`benchmarks/results/` as they come, and a table of them as Markdown beside. A stage whose rows are of this very code and
-device is left out, unless `--again` is given: what was cut off goes on where it was.
+Each script is a process of its own, so that a crash or a limit of time costs that script alone; it writes its rows to
+`benchmarks/results/` as they come, and a table of them as Markdown beside. Items whose rows are of this very code and
+device are left out, unless `--again` is given: what was cut off goes on where it was, but for the training of the
+language model, which begins anew (`benchmarks/kernels/items.py`).
 """
 
 import argparse
@@ -21,8 +22,9 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.kernels.items import IS_LEFT
 from benchmarks.kernels.results_table import results_name
-from benchmarks.results_file import RESULTS, ROOT, fingerprint
+from benchmarks.results_file import RESULTS, ROOT
 
 MOST_COLUMNS = ("commit", "machine", "load", "date", "command", "code", "device", "torch", "cuda", "triton")
 
@@ -54,45 +56,40 @@ STAGES: dict[str, tuple[Part, ...]] = {
 }
 
 
-def is_done(part: Part, device: torch.device) -> bool:
-    """Whether this code has been measured on this device before."""
-    path = RESULTS / f"{results_name(part.results, device)}.csv"
-    if not path.exists():
-        return False
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return bool(rows) and all(row.get("code") == fingerprint(path.stem) for row in rows)
+DONE = "done"
 
 
-def run(part: Part, seconds: float, *, is_dry: bool) -> str:
+def run(part: Part, seconds: float, *, is_dry: bool, is_again: bool) -> str:
     """Run one script; how it ended, as a word.
 
     Args:
         part: Which.
         seconds: It begins nothing new after so long, and is ended a minute later.
         is_dry: In its smoke form.
+        is_again: Also what has been measured already.
     """
-    arguments = ["--smoke"] if is_dry else ["--seconds", f"{seconds:.0f}"]
+    arguments = ["--smoke"] if is_dry else ["--seconds", f"{seconds:.0f}", *(["--again"] if is_again else [])]
     command = [sys.executable, str(ROOT / "benchmarks" / part.script), *arguments]
     try:
         code = subprocess.run(command, cwd=ROOT, timeout=seconds + 60, check=False, env=os.environ).returncode
     except subprocess.TimeoutExpired:
-        return "ended after its time"
-    return "done" if code == 0 else f"failed with {code}"
+        return "ended after its time, call again to go on"
+    return {0: DONE, IS_LEFT: "cut off, call again to go on"}.get(code, f"failed with {code}")
 
 
 def write_table(part: Part, device: torch.device) -> None:
-    """The rows of a file of results as Markdown beside it, without what is the same in all of them."""
+    """The rows of a file of results as Markdown beside it; what is the same in all of them stands above."""
     path = RESULTS / f"{results_name(part.results, device)}.csv"
     if not path.exists():
         return
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    columns = [name for name in rows[0] if name not in MOST_COLUMNS and any(row[name] for row in rows)]
+    same = [name for name in MOST_COLUMNS if len({row.get(name, "") for row in rows}) == 1]
+    columns = [name for name in rows[0] if name not in same and any(row[name] for row in rows)]
     lines = [
         f"# {path.stem}",
         "",
-        ", ".join(f"{name}: {rows[0][name]}" for name in MOST_COLUMNS if name in rows[0]),
+        ", ".join(f"{name}: {rows[0][name]}" for name in same if name in rows[0]),
         "",
     ]
     lines += [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
@@ -101,7 +98,7 @@ def write_table(part: Part, device: torch.device) -> None:
 
 
 def main() -> None:
-    """Run the stages that are asked for; say how each ended. Exits with 1 where one did not end well."""
+    """Run the stages that are asked for; say how each ended. Exits with 1 where one is not done."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stages", default=",".join(STAGES), help="names, separated by commas")
     parser.add_argument("--minutes", type=float, default=8, help="for each stage")
@@ -115,18 +112,18 @@ def main() -> None:
     if device.type == "cpu" and not arguments.dry_run:
         parser.error("there is no CUDA device here: --dry-run shows that every stage runs")
     said: list[str] = []
+    are_done = True
     for name in arguments.stages.split(","):
         for part in STAGES[name]:
             start = time.monotonic()
-            if not arguments.again and not arguments.dry_run and is_done(part, device):
-                said.append(f"{part.script}: measured already")
-                continue
-            ended = run(part, 60 * arguments.minutes * part.share, is_dry=arguments.dry_run)
+            seconds = 60 * arguments.minutes * part.share
+            ended = run(part, seconds, is_dry=arguments.dry_run, is_again=arguments.again)
+            are_done &= ended == DONE
             said.append(f"{part.script}: {ended}, {time.monotonic() - start:.0f} s")
             if not arguments.dry_run:
                 write_table(part, device)
     print("\n".join(said))
-    sys.exit(any("failed" in line or "ended" in line for line in said))
+    sys.exit(0 if are_done else 1)
 
 
 if __name__ == "__main__":

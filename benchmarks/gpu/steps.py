@@ -9,7 +9,7 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.gpu.llama import LLAMA_1B3, Llama
-from benchmarks.kernels.results_table import Row, results_name, versions
-from benchmarks.results_file import write_rows
+from benchmarks.kernels.items import Items, Key
+from benchmarks.kernels.results_table import Row
 from benchmarks.smoke import IS_SMOKE
 from benchmarks.step_overhead.benchmark_step_overhead import WARM_UP_STEPS, measure, row_of, show
 from benchmarks.step_overhead.modes import Mode
@@ -97,6 +97,26 @@ ITEMS = (
 TINY = Size(width=16, depth=1, heads=2, vocabulary=32, context=8)
 
 
+KEY = ("model", "tokens", "micro_batches", "compiled", "mode", "warm_up")
+"""Columns that tell rows apart."""
+
+
+def about(item: Item) -> Row:
+    """What is measured."""
+    row: Row = {"model": item.model, "tokens": item.tokens, "micro_batches": item.micro_batches}
+    return row | {"compiled": item.compiled or "eager", "mode": item.mode.name, "warm_up": item.warm_up}
+
+
+def key_of(row: Row) -> Key:
+    """Of a row, fresh or read from the file."""
+    return tuple(str(row[column]) for column in KEY)
+
+
+def key(item: Item) -> Key:
+    """Of the row that an item becomes."""
+    return key_of(about(item))
+
+
 def row(item: Item, device: torch.device, *, is_tiny: bool) -> Row:
     """One item, measured or with the reason why not."""
     size, make = MODELS[item.model]
@@ -116,37 +136,40 @@ def row(item: Item, device: torch.device, *, is_tiny: bool) -> Row:
             warm_up=2 if is_tiny else item.warm_up,
         )
 
-    about: Row = {"model": item.model, "tokens": tokens, "micro_batches": item.micro_batches}
-    about |= {"compiled": item.compiled or "eager", "mode": item.mode.name, "warm_up": item.warm_up}
-    return about | row_of(item.mode, measured, math.inf if is_tiny else item.bound)  # type: ignore[arg-type]
+    found = row_of(item.mode, measured, math.inf if is_tiny else item.bound)  # type: ignore[arg-type]
+    return about(item) | {"tokens": tokens} | found
 
 
-def main() -> None:
-    """Measure in order until the time is over, print and write."""
+def main(items: Sequence[Item] = ITEMS) -> None:
+    """Measure in order until the time is over, print and write.
+
+    Args:
+        items: What to measure.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=480, help="a row that is not begun by then is left out")
+    parser.add_argument("--again", action="store_true", help="also rows that this very code has measured")
     parser.add_argument("--tiny", action="store_true", help="all rows at a size that says nothing; writes nothing")
     arguments = parser.parse_args()
     device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
     is_tiny = IS_SMOKE or arguments.tiny or device.type == "cpu"
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    start, rows = time.monotonic(), []
-    for item in ITEMS:
+    kept = Items(
+        "gpu_steps", device, key_of, command=COMMAND, seconds=arguments.seconds, is_again=arguments.again,
+        is_written=not is_tiny,
+    )  # fmt: skip
+    for item in kept.in_time(kept.missing(items, key), key):
         began = time.monotonic()
-        if began - start > arguments.seconds:
-            print(f"{item.model} {item.tokens} {item.mode.name}: no time left")
-            continue
         found = row(item, device, is_tiny=is_tiny)
-        rows.append(found)
+        kept.add([found])
         show(found)
         print(f"  {found['compiled']}, {time.monotonic() - began:.1f} s", flush=True)
         gc.collect()
         if device.type == "cuda":
             torch.compiler.reset()
             torch.cuda.empty_cache()
-        if not is_tiny:  # after each row: what a machine that goes away has measured stays
-            write_rows(results_name("gpu_steps", device), rows, command=COMMAND, about=versions(device))
+    kept.end()
 
 
 if __name__ == "__main__":

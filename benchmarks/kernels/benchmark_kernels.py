@@ -1,7 +1,7 @@
 """Sums over gradients: time, share of what a read-only pass reads, launches, errors; results/kernels-<device>.csv.
 
-On a GPU everything is measured; without one, or with `--cpu`, what a CPU can say in a few minutes. `--sets` measures
-less and writes nothing.
+On a GPU everything is measured; without one, or with `--cpu`, what a CPU can say in a few minutes. What this very code
+has measured is left out, unless `--again` is given. `--sets` measures less and writes nothing.
 """
 
 import argparse
@@ -10,7 +10,6 @@ import itertools
 import math
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,12 +19,12 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.kernels.contenders import Contender, contenders
 from benchmarks.kernels.intervals import median_interval, ratio_interval
-from benchmarks.kernels.results_table import MEASURED, Row, not_measured, results_name, versions
+from benchmarks.kernels.items import Items, Key
+from benchmarks.kernels.results_table import MEASURED, Row, not_measured
 from benchmarks.kernels.roofline import Roofline
 from benchmarks.kernels.tensor_sets import TensorSet, all_sets
 from benchmarks.kernels.timing import FLUSH_BYTES, Clock, Times, launches_of
 from benchmarks.kernels.workload import Truth, Workload, bytes_needed, largest_error, random_gradients, truths, workload
-from benchmarks.results_file import write_rows
 from benchmarks.smoke import size
 from noisescale.kernels.operations import Operation
 
@@ -46,6 +45,9 @@ LARGE = 0.5e9
 """Bytes from which a sum is to reach its share of the roofline."""
 
 MOST_ERROR = 1e-6
+
+MOST_OF_ADDING = 1.03
+"""Time of the device that adding up and summing squares may take, for plain adding's."""
 
 CPU_MOST = 1e7
 """Elements up to which a CPU sums up two lists, in fp64, in less than a second."""
@@ -230,7 +232,7 @@ def misses(row: Row, contender: Contender, work: Workload, tensor_set: TensorSet
         if work.num_bytes >= LARGE:
             bounds.append((-float(row["of_roofline"]), -0.92, "-of_roofline"))
     if is_fused and work.operation is Operation.ACCUMULATE:
-        bounds.append((float(row["device_ratio"]), 1.05, "device_ratio"))
+        bounds.append((float(row["device_ratio"]), MOST_OF_ADDING, "device_ratio"))
     broken = [f"{what} {found:.3g} > {bound:g}" for found, bound, what in bounds if not found <= bound]
     return "; ".join(broken if row["repeats_bitwise"] else [*broken, "not repeatable"])
 
@@ -247,31 +249,44 @@ def show(row: Row) -> None:
     print(f"{line}  {row['status']}  {row.get('misses', '')}".rstrip(), flush=True)
 
 
+def key_of(row: Row) -> Key:
+    """All operations and contenders on a set of one type are one item."""
+    return str(row["set"]), str(row["dtype"])
+
+
+def key(one: tuple[TensorSet, str]) -> Key:
+    """Of the rows that a set of one type becomes."""
+    return one[0].name, one[1]
+
+
 def main() -> None:
     """Measure all sets, print, and write the results unless only some were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cpu", action="store_true", help="even where there is a GPU")
     parser.add_argument("--sets", default="", help="sets whose name holds this; writes nothing")
     parser.add_argument("--no-inductor", action="store_true", help="compile nothing with inductor")
+    parser.add_argument("--again", action="store_true", help="also sets that this very code has measured")
     parser.add_argument("--seconds", type=float, default=math.inf, help="a set that is not begun by then is left out")
     arguments = parser.parse_args()
     device = torch.device("cuda", 0) if torch.cuda.is_available() and not arguments.cpu else torch.device("cpu")
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    kept = Items(
+        "kernels", device, key_of, command=" ".join([COMMAND, *sys.argv[1:]]), seconds=arguments.seconds,
+        is_again=arguments.again, is_written=not arguments.sets,
+    )  # fmt: skip
+    sets = [one for one in itertools.islice(all_sets(), size(None, 1)) if arguments.sets in one.name]
+    missing = kept.missing(itertools.product(sets, size(list(DTYPES), list(DTYPES)[:1])), key)
+    if not missing:
+        return
     bench = Bench(device, GPU_ROUNDS if device.type == "cuda" else CPU_ROUNDS, with_compiled=not arguments.no_inductor)
-    what, command = results_name("kernels", device), " ".join([COMMAND, *sys.argv[1:]])
-    rows: list[Row] = []
-    start = time.monotonic()
-    for tensor_set in itertools.islice(all_sets(), size(None, 1)):
-        for dtype_name in size(list(DTYPES), list(DTYPES)[:1]) if arguments.sets in tensor_set.name else ():
-            if time.monotonic() - start > arguments.seconds:
-                print(f"{tensor_set.name} {dtype_name}: no time left")
-                continue
-            for row in bench.rows_of(tensor_set, dtype_name):
-                show(row)
-                rows.append(row)
-                if not arguments.sets:  # what a machine that goes away has measured stays
-                    write_rows(what, rows, command=command, about=versions(device))
+    for tensor_set, dtype_name in kept.in_time(missing, key):
+        rows = []
+        for row in bench.rows_of(tensor_set, dtype_name):
+            show(row)
+            rows.append(row)
+        kept.add(rows)
+    kept.end()
 
 
 if __name__ == "__main__":

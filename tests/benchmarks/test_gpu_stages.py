@@ -1,6 +1,5 @@
 """The stages for a machine with a GPU: what each runs, and what is said where there is none."""
 
-import csv
 import os
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from benchmarks.gpu import run_all
+from benchmarks.kernels import items
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -41,22 +41,89 @@ def test_what_cannot_be_run_is_refused_with_the_way_out(arguments, said):
     assert said in finished.stderr
 
 
-def test_a_stage_that_this_very_code_has_measured_is_left_out_and_its_table_is_markdown(tmp_path, monkeypatch):
+def call(monkeypatch, ends, *arguments):
+    """What run_all says and exits with where the device and its scripts are played; and how scripts were called."""
+    commands = []
+
+    def play(command, **options):
+        commands.append([Path(command[1]).name, *command[2:]])
+        end = ends.get(commands[-1][0], 0)
+        if end == "too long":
+            raise subprocess.TimeoutExpired(command, options["timeout"])
+        return subprocess.CompletedProcess(command, end)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(run_all.subprocess, "run", play)
+    monkeypatch.setattr(run_all, "write_table", lambda part, device: None)
+    monkeypatch.setattr(sys, "argv", ["run_all.py", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        run_all.main()
+    return commands, ended.value.code
+
+
+def test_each_script_gets_its_share_of_the_time_and_is_told_whether_to_measure_again(monkeypatch):
+    once, code = call(monkeypatch, {}, "--stages", "kernels,tuning", "--minutes", "5")
+    again, _ = call(monkeypatch, {}, "--stages", "tuning", "--again")
+    dry, _ = call(monkeypatch, {}, "--stages", "tuning", "--dry-run")
+
+    assert code == 0
+    assert once == [
+        ["benchmark_kernels.py", "--seconds", "180"],
+        ["outer_products.py", "--seconds", "120"],
+        ["tuning.py", "--seconds", "300"],
+    ]
+    assert again == [["tuning.py", "--seconds", "480", "--again"]]
+    assert dry == [["tuning.py", "--smoke"]]
+
+
+def test_a_script_that_is_cut_off_or_fails_costs_no_other_and_is_told_at_the_end(monkeypatch, capsys):
+    ends = {"correctness.py": 1, "steps.py": items.IS_LEFT, "outer_products.py": "too long"}
+
+    commands, code = call(monkeypatch, ends)
+
+    said = [line.partition(", 0 s")[0] for line in capsys.readouterr().out.splitlines()]
+    assert len(commands) == 6
+    assert code == 1
+    assert said == [
+        "gpu/correctness.py: failed with 1",
+        "kernels/benchmark_kernels.py: done",
+        "gpu/outer_products.py: ended after its time, call again to go on",
+        "gpu/steps.py: cut off, call again to go on",
+        "gpu/tuning.py: done",
+        "gpu/language_model.py: done",
+    ]
+
+
+def test_a_table_is_markdown_with_what_is_the_same_in_all_rows_above_it(tmp_path, monkeypatch):
     monkeypatch.setattr(run_all, "RESULTS", tmp_path)
-    part = run_all.Part("gpu/tuning.py", "gpu_tuning")
     path = tmp_path / "gpu_tuning-cpu.csv"
-    assert not run_all.is_done(part, CPU)
+    path.write_text("operation,ms,device,commit\na|b,0.5,CPU,abc\nc,0.7,CPU,def\n")
 
-    def write(code):
-        with path.open("w", newline="") as file:
-            table = csv.DictWriter(file, ["operation", "ms", "commit", "code"])
-            table.writeheader()
-            table.writerow({"operation": "a|b", "ms": "0.5", "commit": "abc", "code": code})
+    run_all.write_table(run_all.Part("gpu/tuning.py", "gpu_tuning"), CPU)
 
-    write("older")
-    assert not run_all.is_done(part, CPU)
-    write(run_all.fingerprint("gpu_tuning-cpu"))
-    assert run_all.is_done(part, CPU)
-    run_all.write_table(part, CPU)
+    assert path.with_suffix(".md").read_text().splitlines()[2:] == [
+        "device: CPU",
+        "",
+        "| operation | ms | commit |",
+        "|---|---|---|",
+        "| a·b | 0.5 | abc |",
+        "| c | 0.7 | def |",
+    ]
 
-    assert path.with_suffix(".md").read_text().splitlines()[-3:] == ["| operation | ms |", "|---|---|", "| a·b | 0.5 |"]
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.timeout(900)
+def test_a_dry_run_runs_every_stage_on_any_machine_and_writes_no_result(tmp_path):
+    before = {path.name: path.stat().st_mtime for path in run_all.RESULTS.iterdir()}
+    hidden = os.environ | {"CUDA_VISIBLE_DEVICES": "", "NOISESCALE_DIR": str(tmp_path)}
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu" / "run_all.py"), "--dry-run"]
+
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=hidden)
+
+    assert finished.returncode == 0, finished.stdout[-2000:] + finished.stderr[-4000:]
+    said = finished.stdout.splitlines()[-6:]
+    assert [line.partition(",")[0] for line in said] == [
+        f"{part.script}: done" for parts in run_all.STAGES.values() for part in parts
+    ]
+    assert {path.name: path.stat().st_mtime for path in run_all.RESULTS.iterdir()} == before
