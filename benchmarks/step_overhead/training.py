@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.step_overhead.modes import Mode
+from benchmarks.step_overhead.sharding import shard
 from benchmarks.step_overhead.small_gpt import Size, SmallGPT
 from noisescale.config import Config
 from noisescale.description import RunDescription
@@ -46,8 +48,10 @@ class Training:
         tokens: Of a micro-batch; a multiple of the context.
         device: On which it is trained.
         micro_batches: Of a step.
-        compiled: Mode of `torch.compile`; "" trains eagerly.
+        compiled: Mode of `torch.compile`; "" trains eagerly. On a CPU, which has no graphs, what is traced is run by
+            PyTorch's operators: so all but the compiler is tried there.
         make: Makes the model of that size.
+        sharded: By FSDP2, over one process.
     """
 
     def __init__(
@@ -59,15 +63,21 @@ class Training:
         micro_batches: int = MICRO_BATCHES,
         compiled: str = "",
         make: Callable[[Size], nn.Module] = SmallGPT,
+        sharded: bool = False,
     ) -> None:
         self._device = device
         with device:
             self._model = make(size)
         self._model.to(device)
+        self._sharded: Any = None
+        if sharded:
+            shard(self._model, device)
+            self._sharded = self._model
         self._called: Callable[[Tensor], Tensor] = self._model
         self._has_graphs = compiled == "reduce-overhead"
         if compiled:
-            self._called = torch.compile(self._model, mode=compiled)
+            how = {"mode": compiled} if device.type == "cuda" else {"backend": "aot_eager"}
+            self._called = torch.compile(self._model, **how)
         if self._has_graphs:  # gradients are added to memory of our own: a graph's is overwritten by the next replay
             for parameter in self._model.parameters():
                 parameter.grad = torch.zeros_like(parameter)
@@ -101,6 +111,8 @@ class Training:
         """One optimizer step; nothing in it waits for the device."""
         total = torch.zeros((), device=self._device)
         for codes in self._micro_batches:
+            if self._sharded is not None:  # gradients are averaged once a step, as jobs that accumulate do
+                self._sharded.set_requires_gradient_sync(codes is self._micro_batches[-1])
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type == "cuda"):
                 logits = self._called(codes[:, :-1])
             loss = functional.cross_entropy(logits.float().flatten(0, 1), codes[:, 1:].flatten())

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks.gpu import run_all
+from benchmarks.gpu import run_all, steps
+from benchmarks.gpu.steps import Item
 from benchmarks.kernels import items
+from benchmarks.step_overhead.modes import Mode
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -127,3 +129,23 @@ def test_a_dry_run_runs_every_stage_on_any_machine_and_writes_no_result(tmp_path
         f"{part.script}: done" for parts in run_all.STAGES.values() for part in parts
     ]
     assert {path.name: path.stat().st_mtime for path in run_all.RESULTS.iterdir()} == before
+
+
+def test_every_way_to_train_that_was_asked_for_is_among_the_steps():
+    ways = {(item.model, item.tokens, item.compiled, item.sharded, item.mode.name) for item in steps.ITEMS}
+
+    for model in ("GPT-2 small", "Llama 1.3e9"):
+        assert {tokens for of, tokens, *_ in ways if of == model} == {2048, 8192, 16384}
+        assert {compiled for of, _, compiled, *_ in ways if of == model} >= {"", "reduce-overhead"}
+    assert ("GPT-2 small", 2048, "", True, "per layer") in ways
+    assert {name for *_, name in ways} >= {"per layer", "total", "accumulate", "overhead=0.01", "per example"}
+
+
+def test_a_dry_run_fails_where_a_way_to_train_does_not_run(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["steps.py", "--tiny"])
+    broken = Item("GPT-2 small", 2048, Mode("later", {"not_yet": "x"}))
+
+    with pytest.raises(SystemExit, match="1 of 1 do not run"):
+        steps.main([broken])
+
+    assert "watch() knows no not_yet=" in capsys.readouterr().out
