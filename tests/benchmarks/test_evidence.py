@@ -38,6 +38,42 @@ def test_a_speed_whose_code_has_changed_since_says_so(tables):
         assert all(("changed since" in line) == (row.results in stale) for line in shown)
 
 
+def case(name, misses="", error="1e-08"):
+    return {"part": "sums of lists", "case": name, "misses": misses, "largest_error": "" if misses else error}
+
+
+def test_a_case_that_broke_off_is_counted_and_named_and_one_that_was_not_run_is_no_failure(tables):
+    figures = tables.evidence.gpu_figures
+    rows = [case("fp32"), case("in graphs", "RuntimeError: overwritten"), case("huge", "cut off: no time left")]
+
+    assert figures.right(rows) == "1 of 3 right; failed: *in graphs*; not run: *huge*"
+    assert figures.right(rows[:1]) == "1 of 1 right"
+    assert figures.tests([case("all", "not over after 30 s")]) == "not run: not over after 30 s"
+    assert figures.tests([]) == "not run"
+
+
+def test_every_case_that_a_gpu_has_failed_stands_in_the_evidence_by_its_name(tables):
+    figures = tables.evidence.gpu_figures
+    rows = [row for row in tables.read(figures.CORRECTNESS) if row["part"] not in figures.TESTS]
+    lines = [line for line in figures.table() if line.startswith(("| cases of kernels", "| whole watched"))]
+
+    failed = [row["case"] for row in rows if row["misses"] and not row["misses"].startswith(figures.NOT_RUN)]
+    assert failed
+    assert [name for name in failed if not any(f"*{name}*" in line for line in lines)] == []
+    assert sum(int(re.search(r" of (\d+) right", line)[1]) for line in lines) == len(rows)
+
+
+def test_a_row_of_a_gpu_whose_code_has_changed_since_says_so_and_others_do_not(tables, monkeypatch):
+    figures = tables.evidence.gpu_figures
+    rows = tables.read(figures.STEPS)
+    monkeypatch.setattr(figures, "fingerprint", lambda name: rows[0]["code"])
+
+    shown = [line for line in figures.table() if line.startswith("| step of")]
+
+    assert [line.endswith("code changed since |") for line in shown] == [row["code"] != rows[0]["code"] for row in rows]
+    assert {True, False} == {line.endswith("code changed since |") for line in shown}
+
+
 HALF_WAY = "held-out tasks, constant rate, 50% of the plan, by progress: odds 80% to 90%"
 WATCHED = "step watched / unwatched"
 OURS = {

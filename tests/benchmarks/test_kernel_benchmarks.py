@@ -105,6 +105,16 @@ def test_a_broken_promise_is_named():
     assert benchmark_kernels.misses(row, dataclasses.replace(ours, is_ours=False), work, SMALL, CPU) == ""
 
 
+@pytest.mark.parametrize(("ratio", "said"), [(1.03, ""), (1.04, "device_ratio 1.04 > 1.03")])
+def test_adding_up_and_summing_squares_may_take_three_per_cent_more_than_plain_adding(ratio, said):
+    ours = contenders.Contender(contenders.OURS, list, is_ours=True)
+    row = {"largest_relative_error": 1e-8, "device_ratio": ratio, "repeats_bitwise": 1}
+
+    found = benchmark_kernels.misses(row, ours, work_of(Operation.ACCUMULATE), SMALL, torch.device("cuda", 0))
+
+    assert found == said
+
+
 def test_too_many_outputs_are_not_compiled():
     many = [torch.ones(1)] * (contenders.MOST_COMPILED + 1)
     work = workload.workload(Operation.SQ_NORMS, many)
