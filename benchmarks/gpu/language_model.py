@@ -156,7 +156,7 @@ def main() -> None:
         step(None, 1e-9)
     if device.type == "cuda":
         torch.cuda.synchronize()
-    planned = 24 if is_tiny else int(kept.seconds_left() / ((time.monotonic() - start) / 3))
+    planned = 24 if is_tiny else max(LOOK_EVERY, int(kept.seconds_left() / ((time.monotonic() - start) / 3)))
     run = noisescale.init(
         project="language models",
         task="code of Python packages",
@@ -206,12 +206,12 @@ def main() -> None:
                     "status": f"{CUT_OFF} before step {planned}",
                 }
             )
+            kept.add(rows, is_over=False)
             if index % (10 * LOOK_EVERY) == 10 * LOOK_EVERY - 1:
                 print(
                     f"step {index + 1} of {planned}: loss {float(total):.3f}, held out {checked:.3f}; {found}",
                     flush=True,
                 )
-                kept.add(rows, is_over=False)
     seconds = time.monotonic() - start
     print(f"{planned} steps, {planned * per_step * micro_batch * size.context / seconds:,.0f} tokens/s")
     print(run.noise_scale())

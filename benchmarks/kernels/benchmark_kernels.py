@@ -1,7 +1,7 @@
 """Sums over gradients: time, share of what a read-only pass reads, launches, errors; results/kernels-<device>.csv.
 
-On a GPU everything is measured; without one, or with `--cpu`, what a CPU can say in a few minutes. What this very code
-has measured is left out, unless `--again` is given. `--sets` measures less and writes nothing.
+On a GPU everything is measured, but for what this very code has measured there already, unless `--again` is given;
+without one, or with `--cpu`, what a CPU can say in a few minutes. `--sets` measures less and writes nothing.
 """
 
 import argparse
@@ -265,15 +265,16 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="even where there is a GPU")
     parser.add_argument("--sets", default="", help="sets whose name holds this; writes nothing")
     parser.add_argument("--no-inductor", action="store_true", help="compile nothing with inductor")
-    parser.add_argument("--again", action="store_true", help="also sets that this very code has measured")
+    parser.add_argument("--again", action="store_true", help="also sets that this very code has measured on this GPU")
     parser.add_argument("--seconds", type=float, default=math.inf, help="a set that is not begun by then is left out")
     arguments = parser.parse_args()
     device = torch.device("cuda", 0) if torch.cuda.is_available() and not arguments.cpu else torch.device("cpu")
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    is_again = arguments.again or device.type == "cpu"  # which nobody takes away: as every other benchmark
     kept = Items(
         "kernels", device, key_of, command=" ".join([COMMAND, *sys.argv[1:]]), seconds=arguments.seconds,
-        is_again=arguments.again, is_written=not arguments.sets,
+        is_again=is_again, is_written=not arguments.sets,
     )  # fmt: skip
     sets = [one for one in itertools.islice(all_sets(), size(None, 1)) if arguments.sets in one.name]
     missing = kept.missing(itertools.product(sets, size(list(DTYPES), list(DTYPES)[:1])), key)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from benchmarks.gpu import correctness, outer_products, steps, tuning
+from benchmarks.gpu import correctness, language_model, outer_products, steps, tuning
 from benchmarks.kernels import benchmark_kernels, items, results_table
 from benchmarks.kernels.tensor_sets import TensorSet
 
@@ -221,6 +221,39 @@ def test_an_item_that_was_cut_off_is_begun_anew(results):
     some_items().add([{"step": 10, "status": f"{items.CUT_OFF} before step 20"}], is_over=False)
 
     assert some_items().missing(["training"], lambda name: (name,)) == ["training"]
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_language_model_is_written_at_every_look_and_counts_once_its_training_is_over(results, monkeypatch, tmp_path):
+    seen = []
+
+    class Written(items.Items):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options | {"is_written": True})
+
+        def add(self, rows, *, is_over=True):
+            super().add(rows, is_over=is_over)
+            is_there = some_items().missing(["training"], lambda name: (name,)) == []
+            seen.append((is_over, is_there, [row["step"] for row in rows_in(results.folder)]))
+
+    monkeypatch.setattr(language_model, "Items", Written)
+    monkeypatch.setattr(
+        language_model, "texts", lambda most: [(f"def f{i}(x): return x\n" * 200, i == 3) for i in range(4)]
+    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(items, "results_name", lambda what, device: f"{what}-a-gpu")
+    monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path / "spool"))
+    monkeypatch.setattr(sys, "argv", ["language_model.py", "--tiny"])
+
+    language_model.main()
+
+    assert seen == [
+        (False, False, ["10"]),
+        (False, False, ["10", "20"]),
+        (False, False, ["10", "20", "24"]),
+        (True, True, ["10", "20", "24"]),
+    ]
 
 
 def test_sizes_that_say_nothing_read_and_write_nothing(results):

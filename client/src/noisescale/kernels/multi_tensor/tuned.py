@@ -32,7 +32,7 @@ class Setting:
 
 ONE_LIST = Setting(4096, 8)
 TWO_LISTS = Setting(2048, 8)
-"""Two lists need twice the registers; of three, too, as they are read at looks alone."""
+"""Two lists need twice the registers. Three are cut in the same way: they are read at looks alone."""
 
 TUNED: Mapping[Capability, Mapping[tuple[Operation, int], Setting]] = MappingProxyType(
     {
