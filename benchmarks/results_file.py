@@ -74,10 +74,13 @@ def write_rows(
     whole = [*kept, *({**row, **origin} for row in rows)]
     columns = [name for name in dict.fromkeys(name for row in whole for name in row) if name not in origin]
     RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"{what}.csv").open("w", newline="") as file:
+    path = RESULTS / f"{what}.csv"
+    half_written = path.with_suffix(".half")  # a process that is killed here must not take earlier rows with it
+    with half_written.open("w", newline="") as file:
         table = csv.DictWriter(file, [*columns, *origin], restval="", lineterminator="\n")
         table.writeheader()
         table.writerows({name: _written(value) for name, value in row.items()} for row in whole)
+    half_written.replace(path)
 
 
 def read(what: str) -> list[dict[str, str]]:

@@ -197,6 +197,7 @@ def main() -> None:
     missing = kept.missing(items(SETTINGS[:1] if is_short else SETTINGS), key)
     if missing:
         measure_all(missing, kept, device, is_short=is_short)
+    print(f"entries of tuned.py for {tuned.capability_of(device)}, all others as usual:")
     for line in entries(quicker_settings(kept.rows)):
         print(line)
     kept.end()

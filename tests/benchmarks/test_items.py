@@ -56,6 +56,7 @@ def fake_tuning(patch, measuring):
     patch.setattr(tuning, "measured", lambda item, *rest: tuning.about(item) | measuring(tuning.key(item)) | row)
     for name in ("compile_all", "random_gradients", "workload"):
         patch.setattr(tuning, name, lambda *arguments: "stands in")
+    patch.setattr(tuning.tuned, "capability_of", lambda device: (9, 0))
     clock = SimpleNamespace(
         quickest=min, measure=lambda calls, rounds: {name: SimpleNamespace(work=[1.0] * 6) for name in calls}
     )

@@ -51,6 +51,20 @@ def test_figures_are_written_with_their_target_and_as_they_were_asked_for(result
     assert "at most 15" in capsys.readouterr().out
 
 
+def test_a_writer_that_is_cut_off_leaves_the_file_as_it_was(results_file, monkeypatch):
+    results_file.write_rows("reproduce", [{"a": 1}], command="python x.py")
+    before = results_file.read("reproduce")
+
+    def cut_off(table, rows):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(results_file.csv.DictWriter, "writerows", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        results_file.write_rows("reproduce", [{"a": 2}], command="python x.py", kept=before)
+
+    assert results_file.read("reproduce") == before
+
+
 def test_the_smoke_form_writes_nothing(results_file, monkeypatch, tmp_path):
     monkeypatch.setattr(results_file, "IS_SMOKE", True)
 

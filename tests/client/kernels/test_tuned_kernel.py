@@ -23,6 +23,13 @@ MOST_TERMS = 32
 """That a lane adds up in fp32: with so many, equal elements are off by less than a millionth."""
 
 
+@pytest.fixture
+def no_device_was_asked():
+    tuned.capability_of.cache_clear()
+    yield
+    tuned.capability_of.cache_clear()
+
+
 @pytest.mark.parametrize("name", quick_or_slow(CASES, QUICK))
 def test_every_setting_of_the_table_gives_the_sums_of_each_tensor_and_group_and_the_total(name, interpreted):
     result = interpreted[name]
@@ -73,22 +80,21 @@ def test_a_variant_takes_block_and_warps_from_the_table():
     assert variant(NOBODY_MEASURED) == variant(None) == (ONE_LIST.block, ONE_LIST.num_warps)
 
 
+@pytest.mark.usefixtures("no_device_was_asked")
 def test_a_device_is_asked_once_for_its_architecture(monkeypatch):
     asked = []
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: asked.append(device) or HOPPER)
-    tuned.capability_of.cache_clear()
 
     found = {tuned.capability_of(torch.device("cuda", 1)) for _ in range(3)}
 
-    tuned.capability_of.cache_clear()
     assert found == {HOPPER}
     assert asked == [torch.device("cuda", 1)]
     assert tuned.capability_of(torch.device("cpu")) is None
 
 
+@pytest.mark.usefixtures("no_device_was_asked")
 def test_the_numbers_that_amd_counts_by_are_taken_for_no_architecture_of_the_table(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: HOPPER)
     monkeypatch.setattr(torch.version, "hip", "6.3")
-    tuned.capability_of.cache_clear()
 
     assert tuned.capability_of(torch.device("cuda", 0)) is None
