@@ -96,7 +96,7 @@ MOVING = {"target": "moving transformer, 200 steps", "estimator": "8 micro-batch
         ("by (20) % after 12 steps of a moving one", "truth", MOVING, "rms_log_error", 100),
         ("about (85) %", "odds", {"figure": f"{HALF_WAY}, said"}, "value", 1),
         ("about 85 %, (88) % were right", "odds", {"figure": f"{HALF_WAY}, came true"}, "value", 1),
-        ("cost (0.52) × what they cost", "policies_ours", OURS, "relative", 1),
+        ("cost (0.51) × what they cost", "policies_ours", OURS, "relative", 1),
         ("over (3,000) injected faults", "torture", {"figure": "faults"}, "value", 1),
         (r"takes (1.04) × \(10 M", "capture", {"figure": f"10 M transformer: {WATCHED}"}, "value", 1),
         (r"to (1.08) × \(0.8 M", "capture", {"figure": f"0.8 M transformer: {WATCHED}"}, "value", 1),

@@ -10,6 +10,8 @@ import pytest
 from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, with_path, with_promise
 from noisescale_core.advice.learning_rate.rate_verdict import rate_verdict
 from noisescale_core.estimators.path import Path, push_since, walk_factor
+from noisescale_server.storage import learning_rate as path_sums
+from noisescale_server.storage.series.series import Piece
 from problems import assert_problem
 
 
@@ -95,6 +97,31 @@ async def test_every_number_of_points_ends_with_the_same_verdict(client: httpx.A
     assert found["path"]["num_updates"] == 700
     assert found["ratio"] == pytest.approx(1.5)
     assert found["verdict"] == "too_high"
+
+
+@pytest.mark.parametrize("has_path", [True, False])
+async def test_where_the_newest_path_began_is_found_in_buckets_and_not_in_millions_of_rows(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, has_path: bool
+) -> None:
+    asked: list[Piece] = []
+
+    async def last_start(session: Any, run_id: Any, pieces: list[Piece]) -> int | None:
+        asked.extend(pieces)
+        return await found_by(session, run_id, pieces)
+
+    found_by = path_sums.last_start
+    monkeypatch.setattr(path_sums, "last_start", last_start)
+    run_id = None
+    for first, last, start in ((0, 1984, 0), (1984, 3968, 0), (3968, 5952, 0), (5952, 7001, 5951)):
+        rows = make_measurements(steps=range(first, last))
+        rows = with_path(rows, octaves=0.2, start=start) if has_path else rows
+        run_id = await post(client, rows, run_id=run_id, planned_steps=8000, started_at=STARTED_AT + first)
+    assert run_id
+
+    found = await ask(client, run_id)
+
+    assert sum(piece.high - piece.low + 1 for piece in asked if piece.level == 0) < 64
+    assert (found["path"] or {}).get("start") == (5951 if has_path else None)
 
 
 async def test_a_path_that_began_again_counts_from_there(client: httpx.AsyncClient) -> None:

@@ -133,7 +133,7 @@ async def last_start(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece
     Args:
         session: Where to read.
         run_id: The run.
-        pieces: Of rows, of streams of kind simple.
+        pieces: Of streams of kind simple, of any level.
     """
     rows = await read(session, _LAST_START, *parameters_of(run_id, pieces))
     return rows[0][0] if rows else None
