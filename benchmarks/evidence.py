@@ -8,11 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import evidence_of_rates
 import gpu_figures
-from evidence_words import number as _number
-from evidence_words import paragraph
-from evidence_words import share as _share
-from evidence_words import source as _source
-from evidence_words import value as _value
+from evidence_words import number, paragraph, percent, source, value
 from measured_code import is_fresh
 from results_file import ROOT, read
 from speed_figures import ROWS, printed
@@ -87,7 +83,7 @@ def _regret() -> Iterator[str]:
         "other seeds found best, at a constant rate, and keeps them, is the first line's “started right”: "
         f"{' at a constant rate, '.join(map(_pair, kept))} at a decaying one, whose p90 is not reached."
     )
-    yield _source("policies")
+    yield source("policies")
     yield from _regret_of_today()
 
 
@@ -110,7 +106,7 @@ def _regret_of_today() -> Iterator[str]:
             if everything and right:
                 yield f"| {about} | {rate} | {noise} | {name} | {_cells(everything, right)}"
     yield ""
-    yield _source("policies_ours")
+    yield source("policies_ours")
     yield from evidence_of_rates.in_programs()
 
 
@@ -124,9 +120,9 @@ def _long_runs(rows: Sequence[dict[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _cells(everything: dict[str, str], right: dict[str, str]) -> str:
     return (
-        f"{_pair(everything)} | {_pair(right)} | {_number(everything['relative'], 2)} "
-        f"[{_number(everything['low'], 2)}, {_number(everything['high'], 2)}] "
-        f"| {_number(100 * float(everything['missed']), 0)} % |"
+        f"{_pair(everything)} | {_pair(right)} | {number(everything['relative'], 2)} "
+        f"[{number(everything['low'], 2)}, {number(everything['high'], 2)}] "
+        f"| {number(100 * float(everything['missed']), 0)} % |"
     )
 
 
@@ -136,7 +132,7 @@ def _policy(rows: Sequence[dict[str, str]], rate: str, policy: str, kind: str) -
 
 
 def _pair(row: dict[str, str]) -> str:
-    return f"{_number(row['median'], 0)} / {_number(row['p90'], 0)} %"
+    return f"{number(row['median'], 0)} / {number(row['p90'], 0)} %"
 
 
 def _odds() -> Iterator[str]:
@@ -152,19 +148,19 @@ def _odds() -> Iterator[str]:
     for share in ("10%", "25%", "50%"):
         begin = f"held-out tasks, constant rate, {share} of the plan, by progress: "
         ours, keeping = "regret of the batch of least expected cost", "regret of keeping"
-        cells = [_value(figures, begin + name, 0) for name in ("decided", "of these right")]
+        cells = [value(figures, begin + name, 0) for name in ("decided", "of these right")]
         for what in (ours, keeping):
-            pair = (_value(figures, f"{begin}{what}, {name}", 0) for name in ("median", "90th percentile"))
+            pair = (value(figures, f"{begin}{what}, {name}", 0) for name in ("median", "90th percentile"))
             cells.append(" / ".join(pair))
         yield f"| {share.replace('%', ' %')} | {cells[0]} % | {cells[1]} % | {cells[2]} % | {cells[3]} % |"
     yield "\n| odds said, half-way | came true |\n|---|---|"
     begin = "held-out tasks, constant rate, 50% of the plan, by progress: odds "
     for figure in figures:
         if figure.startswith(begin) and figure.endswith(", said"):
-            true = _value(figures, figure.replace(", said", ", came true"), 0)
-            yield f"| {_value(figures, figure, 0)} % | {true} % |"
+            true = value(figures, figure.replace(", said", ", came true"), 0)
+            yield f"| {value(figures, figure, 0)} % | {true} % |"
     yield ""
-    yield _source("odds")
+    yield source("odds")
 
 
 def _accuracy() -> Iterator[str]:
@@ -180,11 +176,11 @@ def _accuracy() -> Iterator[str]:
     yield "|---" * (3 + len(ESTIMATORS)) + "|"
     for target, batch_size, steps in targets:
         mine = [row for row in rows if (row["target"], row["batch_size"], row["steps"]) == (target, batch_size, steps)]
-        errors = {row["estimator"]: _number(row["rms_log_error"], 3) for row in mine}
+        errors = {row["estimator"]: number(row["rms_log_error"], 3) for row in mine}
         cells = " | ".join(errors.get(name, "–") for name in ESTIMATORS)
         yield f"| {target} | {printed(float(mine[0]['noise_scale']))} | {batch_size} × {steps} | {cells} |"
     yield ""
-    yield _source("truth")
+    yield source("truth")
 
 
 def _coverage() -> Iterator[str]:
@@ -197,12 +193,12 @@ def _coverage() -> Iterator[str]:
     yield "## Coverage: do the intervals hold\n"
     yield paragraph(
         f"{len(shares)} settings of noise scale, number of small batches, spectrum and window, at a stated level of "
-        f"95 %: the intervals hold the truth in {_share(shares[0])} to {_share(shares[-1])} of draws, half of the "
-        f"settings in {_share(shares[len(shares) // 2])} or more (target: 92.5 to 97.5 %). Looked at after every "
-        f"step, at the first moment that it is called resolved, {_share(first[0])} to {_share(first[-1])} hold it. "
+        f"95 %: the intervals hold the truth in {percent(shares[0])} to {percent(shares[-1])} of draws, half of the "
+        f"settings in {percent(shares[len(shares) // 2])} or more (target: 92.5 to 97.5 %). Looked at after every "
+        f"step, at the first moment that it is called resolved, {percent(first[0])} to {percent(first[-1])} hold it. "
         f"Pure noise gave {sum(float(row['value']) for row in looks):,.0f} numbers in {len(looks)} million looks."
     )
-    yield _source("coverage")
+    yield source("coverage")
 
 
 def _reproduction() -> Iterator[str]:
@@ -217,13 +213,13 @@ def _reproduction() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     near, everywhere = ([row for row in rows if row["average"] == one] for one in ("near_critical", "all_batches"))
     for row, other in zip(near, everywhere, strict=True):
-        cells = [row["variant"], row["seed"], row["scored"], _number(row["decades"], 1)]
-        cells += [_number(row["r_squared_of_fit"], 2), _number(row["rms_factor"], 1)]
-        cells += [f"{_number(100 * float(row['within_factor_3']), 0)} %"]
-        cells += [f"{_number(other['r_squared_of_fit'], 2)}, {_number(other['rms_factor'], 1)}"]
+        cells = [row["variant"], row["seed"], row["scored"], number(row["decades"], 1)]
+        cells += [number(row["r_squared_of_fit"], 2), number(row["rms_factor"], 1)]
+        cells += [f"{number(100 * float(row['within_factor_3']), 0)} %"]
+        cells += [f"{number(other['r_squared_of_fit'], 2)}, {number(other['rms_factor'], 1)}"]
         yield f"| {' | '.join(cells)} |"
     yield ""
-    yield _source("reproduce")
+    yield source("reproduce")
 
 
 def _faults() -> Iterator[str]:
@@ -233,12 +229,12 @@ def _faults() -> Iterator[str]:
     caught = sum(row["outcome"] == "caught" for row in mutants)
     yield "## Faults: is a record ever lost\n"
     yield "| what was done | result | file |\n|---|---|---|"
-    lost, doubled = (_value(torture, f"records {what}", 0) for what in ("lost", "doubled"))
-    faults = _value(torture, "faults", 0)
+    lost, doubled = (value(torture, f"records {what}", 0) for what in ("lost", "doubled"))
+    faults = value(torture, "faults", 0)
     yield f"| {faults} faults under load | records lost: {lost}; doubled: {doubled} | `torture.csv` |"
-    jobs = _value(answers, "simulated: jobs with a successor, an adoption and a sync", 0)
+    jobs = value(answers, "simulated: jobs with a successor, an adoption and a sync", 0)
     gone, doubled = (
-        _value(answers, f"simulated: records {what}", 0) for what in ("neither stored nor declared", "doubled")
+        value(answers, f"simulated: records {what}", 0) for what in ("neither stored nor declared", "doubled")
     )
     yield (
         f"| {jobs} simulated jobs behind a proxy that gives every status with every kind of body "

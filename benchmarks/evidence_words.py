@@ -22,7 +22,7 @@ def value(figures: dict[str, dict[str, str]], figure: str, digits: int) -> str:
     return number(figures[figure]["value"], digits)
 
 
-def share(value: float) -> str:
+def percent(value: float) -> str:
     """A share in per cent."""
     return f"{100 * value:.1f} %"
 

@@ -3,7 +3,7 @@
     python benchmarks/policies/fit_rate_lines.py
 
 Runs of the design tasks that keep what they have, from batches and rates that are off, as a follower would see them;
-y = log₂(rate / best rate at that batch).
+y = log₂(rate / best rate at that batch). Prints, too, how far off each task is by the lines of the others.
 """
 
 import json
@@ -156,7 +156,8 @@ def main() -> None:
         "source": "python benchmarks/policies/fit_rate_lines.py: least squares over runs of the design tasks, by their "
         "own optimizers and by others, at the batch of least cost, an eighth and eight times as much, constant rate, "
         f"no warm-up, rates from a quarter to four times the best one at that batch, seeds {SEEDS}; a plan is {PLAN} "
-        "times as long as the tuned run.",
+        "times as long as the tuned run. A family begins where moves by its path save something on tasks that its line "
+        "was not fitted on (docs/decisions/0042).",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "families": {family: _lines(found, family) for family in families},
         "with_promise": {

@@ -143,7 +143,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
         app.add_middleware(GZipMiddleware, minimum_size=500)
     app.add_middleware(OutageHeader)
     app.add_middleware(PageRoutes, script_hashes=dashboard.csp_hashes())
-    # outermost: what is the same for everybody passes nothing else
+    # outermost of the dashboard's: what is the same for everybody passes no other; the gate of a server is around it
     head = dashboard._generate_scripts_html() + dashboard._generate_css_dist_html() + dashboard.index_string
     app.add_middleware(PackedAssets, addresses=named_in(head))
 

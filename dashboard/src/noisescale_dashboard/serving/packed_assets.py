@@ -42,7 +42,7 @@ def named_in(html: str) -> list[str]:
 
 
 class PackedAssets:
-    """Middleware around everything else; it answers plain requests for assets once it has seen the answer.
+    """Middleware around the dashboard; it answers plain requests for assets once it has seen the answer.
 
     Nothing is kept of an address that no page of this process names: anybody can think of others without end, and in an
     upgrade the page of a newer process may ask an older one for a file by the newer one's time. Requests for a part or
@@ -143,7 +143,7 @@ def _packed(start: Message, body: bytes) -> Answer:
     if len(packed) < len(body):
         body = packed
         headers["Content-Encoding"] = "gzip"
-        # other bytes than the unpacked ones, which a part of may be asked for by the same tag
+        # a part of the unpacked bytes may be asked for by the strong tag
         if (tag := headers.get("etag", "")).startswith('"'):
             headers["ETag"] = f"W/{tag}"
     if "accept-encoding" not in headers.get("vary", "").lower():
