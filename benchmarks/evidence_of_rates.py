@@ -59,7 +59,7 @@ def in_programs() -> Iterator[str]:
     figures = {row["figure"]: row for row in read("following_programs")}
     yield paragraph(
         "**In ordinary programs**: a small GPT on the source text of Python's library, AdamW, warm-up and cosine, 600 "
-        "steps, two seeds, the rate alone permitted, before decision 42; loss on held-out text at the end in nats."
+        "steps, two seeds, the rate alone permitted; loss on held-out text at the end in nats."
     )
     yield "| program | rate at the start | kept | followed | of the plan to the loss of the kept run |"
     yield "|---|---|---|---|---|"

@@ -161,7 +161,7 @@ def test_of_momentum_the_share_of_a_promise_says_nothing():
 
 @pytest.mark.parametrize(("optimizer", "momentum"), [("SGD", 0.9), ("AdamW", 0.9)])
 def test_before_a_quarter_of_the_plan_nothing_tells_the_rate_of_momentum_and_of_adam(optimizer, momentum):
-    """Of a task that lines were not fitted on, a path tells less there than saying that its rate is right."""
+    """Moves by it cost more there than waiting does, on design tasks by lines of the others (decision 42)."""
     of_low_rate = walked(-2.0, momentum=momentum)
     early, later = (make_state(progress=share, path=of_low_rate, optimizer=optimizer) for share in (0.18, 0.25))
 
