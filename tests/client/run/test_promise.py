@@ -90,6 +90,43 @@ FAMILIES = {
 }
 
 
+class TrainingByClosure(Training):
+    """The last small batch's backward pass, the log and the clipping are within `optimizer.step()`, as in Lightning."""
+
+    def steps(self, count, *, clip=None):
+        for _ in range(count):
+            self.optimizer.zero_grad()
+            self.make_step(clip)
+        return self
+
+    def make_step(self, clip):
+        truth, before = self.model.gradient(), [p.detach().clone() for p in self.model.parameters()]
+
+        def closure():
+            loss = self.backward()
+            self.run.log_gradients(loss=loss)
+            if clip is not None:
+                nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+            return loss
+
+        self.optimizer.step(closure=closure)
+        updates = [p.detach() - b for p, b in zip(self.model.parameters(), before, strict=True)]
+        self.exact.append(-sum(float(u @ g) for u, g in zip(updates, truth, strict=True)))
+
+
+@pytest.mark.parametrize("clip", [None, 3.0])
+@pytest.mark.parametrize("name", ["SGD", "momentum", "Adam"])
+def test_a_closure_that_makes_the_gradients_within_the_step_changes_nothing(name, clip):
+    plain, by_closure = (made(FAMILIES[name]).steps(60, clip=clip) for made in (Training, TrainingByClosure))
+
+    assert by_closure.promised == pytest.approx(plain.promised, rel=1e-6)
+    assert by_closure.promised.num_updates > 30
+    assert by_closure.exact == pytest.approx(plain.exact, rel=1e-6)
+    ours, theirs = (one.run.standing().path for one in (by_closure, plain))
+    assert ours.num_updates == theirs.num_updates
+    assert ours.sum_sq_norm == pytest.approx(theirs.sum_sq_norm, rel=1e-6)
+
+
 @pytest.mark.parametrize("clip", [None, 3.0])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_sum_of_promises_is_that_of_the_updates_times_the_true_gradients_within_its_error(name, clip):

@@ -8,9 +8,18 @@ from torch import nn
 
 import noisescale
 from client_runs import make_kept_run
+from noisescale_core.estimators.path import Promised
 from noisescale_lab.follow import look as look_module
+from noisescale_lab.follow.books import Books, Seen
+from noisescale_lab.follow.memory import Memory, Settings
+from noisescale_lab.follow.walk import Span
 
 NUM_STEPS = 120
+
+
+def first_books(**known):
+    memory = Memory.at_start(batch=32, learning_rate=1.0, settings=Settings())
+    return Books(10, 20, 320.0, 32, 1.0, memory, 1.0, 1.0, **known)
 
 
 def followed(make, **watched):
@@ -62,7 +71,20 @@ def test_spans_hold_what_the_path_was_promised_and_the_policy_is_told_the_share_
     of_steps = promised.total / promised.num_updates * NUM_STEPS
     assert all(span.promised is not None for span in spans[1:])
     assert math.fsum(span.promised or 0.0 for span in spans) == pytest.approx(of_steps, rel=0.25)
+    assert math.fsum(span.promised_variance for span in spans) == pytest.approx(
+        promised.variance / promised.num_updates**2 * NUM_STEPS**2, rel=0.5
+    )
     assert any(state.promise is not None for state in states)
+
+
+def test_spans_without_a_new_look_share_the_error_of_the_one_before():
+    promised = Promised(10.0, 2.0, 0.25)
+    books = first_books(spans=(Span(10, 1.0, 0.1, 2.0, 0.25),), seen=Seen(promised_updates=10.0, promised=2.0))
+
+    total, variance = look_module._promised(books, promised, 20.0)
+
+    assert total == 4.0
+    assert math.sqrt(0.25 + variance) == pytest.approx(0.5 * 3)
 
 
 def test_plain_sgd_is_promised_what_all_measured_steps_tell(states):
@@ -86,6 +108,6 @@ def test_books_with_promises_come_back_from_a_checkpoint_and_older_ones_too():
     state = books.to_state()
 
     assert type(books).from_state(state) == books
-    for name in ("promised", "promised_updates"):
+    for name in ("promised", "promised_updates", "promised_variance"):
         del state["seen"][name]
     assert type(books).from_state(state).seen.promised == 0.0

@@ -100,6 +100,7 @@ class Seen:
         path_sum: Σ |u|² over them.
         promised_updates: Updates whose promise is known.
         promised: -Σ u · G over them.
+        promised_variance: Of that sum.
     """
 
     losses: LossSums = NO_LOSSES
@@ -110,6 +111,7 @@ class Seen:
     path_sum: float = 0.0
     promised_updates: float = 0.0
     promised: float = 0.0
+    promised_variance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

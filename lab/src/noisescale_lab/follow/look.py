@@ -136,9 +136,9 @@ def settled(books: Books, sight: Sight, plan: Plan) -> Books:
     if steps > 0:
         loss, error = losses.since(since)
         # of plain steps all that are measured tell it, and not only those whose update was looked at
-        of_steps = None if means is None else means[1] * rate * steps
+        of_steps = (None if means is None else means[1] * rate * steps, 0.0)
         promised = of_steps if _is_plain_sgd(sight, plan) else _promised(books, now, steps)
-        spans = (*spans, Span(steps, None if math.isnan(loss) else loss, error, promised))
+        spans = (*spans, Span(steps, None if math.isnan(loss) else loss, error, *promised))
     return replace(
         books,
         steps=sight.steps,
@@ -152,19 +152,25 @@ def settled(books: Books, sight: Sight, plan: Plan) -> Books:
             path_sum=path.sum_sq_norm,
             promised_updates=now.num_updates,
             promised=now.total,
+            promised_variance=now.variance,
         ),
         stretches=_stretches(books, sight, means),
         spans=spans,
     )
 
 
-def _promised(books: Books, now: Promised, steps: float) -> float | None:
-    """What so many steps promise, as those did whose promise is new, or those of the span before; else None."""
-    num_updates = now.num_updates - books.seen.promised_updates
-    if num_updates > 0:
-        return (now.total - books.seen.promised) * steps / num_updates
+def _promised(books: Books, now: Promised, steps: float) -> tuple[float | None, float]:
+    """What so many steps promise, as those did whose promise is new, or those of the span before; with its variance."""
+    new = now.since(Promised(books.seen.promised_updates, books.seen.promised, books.seen.promised_variance))
+    if new.num_updates > 0:
+        new = new.times(steps / new.num_updates)
+        return new.total, new.variance
     last = books.spans[-1] if books.spans and now.num_updates else None
-    return None if last is None or last.promised is None else last.promised * steps / last.num_steps
+    if last is None or last.promised is None:
+        return None, 0.0
+    factor = steps / last.num_steps
+    # the same error again, so that both together are off by that much more
+    return last.promised * factor, last.promised_variance * ((1 + factor) ** 2 - 1)
 
 
 def _terms(looks: Sequence[Look]) -> Seen:

@@ -35,16 +35,18 @@ class Span:
         loss: Mean training loss; None where none was logged.
         loss_error: Its standard error; infinite if unknown.
         promised: -Σ u · G over them, without the noise of the batch; None where nothing was measured.
+        promised_variance: Of that sum, as some updates only were looked at, and each with the noise of a batch.
     """
 
     num_steps: float
     loss: float | None
     loss_error: float
     promised: float | None
+    promised_variance: float = 0.0
 
 
 def kept_promise(spans: Sequence[Span]) -> float | None:
-    """Ln of the fall over the promise in the last half of the steps; None where the losses say too little.
+    """Ln of the fall over the promise in the last half of the steps; None where the errors of either are too large.
 
     Args:
         spans: Since the start, oldest first.
@@ -63,8 +65,10 @@ def kept_promise(spans: Sequence[Span]) -> float | None:
         return None
     # from the middle of the first span to the middle of the last
     promised = math.fsum(promises) - (promises[0] + promises[-1]) / 2
-    fall, error = first.loss - last.loss, math.hypot(first.loss_error, last.loss_error)
-    if not (0 < promised < math.inf and math.isfinite(fall) and error <= LARGEST_ERROR * promised):
+    of_promise = math.sqrt(math.fsum(one.promised_variance for one in half))
+    fall, of_fall = first.loss - last.loss, math.hypot(first.loss_error, last.loss_error)
+    is_known = 0 < promised < math.inf and math.isfinite(fall)
+    if not (is_known and max(of_fall, of_promise) <= LARGEST_ERROR * promised):
         return None
     return math.log(min(MOST, max(LEAST, fall / promised)))
 

@@ -85,6 +85,48 @@ def test_an_update_is_the_difference_that_the_step_made(name):
         assert look.moved_sq == 0
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+def test_an_update_begins_when_the_closure_of_its_step_has_ended(is_named):
+    model = small_model()
+    optimizer = OPTIMIZERS["Adam with an L2 penalty"](model)
+    path = follow(model, optimizer)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.ones(8, 6)).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            model[0].bias.add_(1.0)  # a change that no update made
+        return loss
+
+    before = flat(model)
+    loss = optimizer.step(closure=closure) if is_named else optimizer.step(closure)
+
+    before[model[0].weight.numel() : model[0].weight.numel() + 20] += 1.0
+    [look] = path.arrived()
+    assert loss > 0
+    assert look.sq_norm == pytest.approx(float((flat(model) - before).square().sum()), rel=1e-4)
+
+
+def test_a_step_that_ignores_its_closure_counts_and_is_not_looked_at():
+    model = small_model()
+
+    class Ignores(torch.optim.Optimizer):
+        def step(self, closure=None):
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.mul_(0.9)
+
+    optimizer = Ignores(model.parameters(), {"lr": 0.1})
+    path = follow(model, optimizer)
+
+    optimizer.step(lambda: 1.0)
+    assert (path.num_updates, path.arrived()) == (1, [])
+
+    step(model, optimizer, 0)
+    assert [look.number for look in path.arrived()] == [1]
+
+
 def test_decoupled_decay_is_no_part_of_the_update_and_each_group_has_its_own():
     """AdamW beside an Adam that starts each step from the decayed parameters: what that one does is the update."""
     model = small_model()

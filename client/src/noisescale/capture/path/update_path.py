@@ -113,8 +113,9 @@ class UpdatePath:
         self._clock = None if job.has_shards else _Clock()
         self._decays: list[float | Tensor] = []
         self.watch(parameters)
+        self._before_update, self._awaits_gradients = guard(self._before), False
         self._handles: list[RemovableHandle] = [
-            optimizer.register_step_pre_hook(guard(self._before)),
+            optimizer.register_step_pre_hook(self._begin_step),
             optimizer.register_step_post_hook(guard(self._after)),
         ]
 
@@ -140,10 +141,30 @@ class UpdatePath:
 
     # ---- hooks
 
-    def _before(self, *_: Any) -> None:
+    def _begin_step(
+        self, _: torch.optim.Optimizer, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """Look before the update; where a closure makes its gradients, as Lightning's does, when that has ended."""
         # while torch.compile traces, the hook must be empty: a counter would make it compile again at each step
         if torch.compiler.is_compiling():
-            return
+            return None
+        _, *rest = given
+        closure: Callable[[], Any] | None = rest[0] if rest else named.get("closure")
+        self._awaits_gradients = closure is not None
+        if closure is None:
+            self._before_update()
+            return None
+
+        def with_look() -> Any:
+            loss = closure()
+            if self._awaits_gradients:
+                self._awaits_gradients = False
+                self._before_update()
+            return loss
+
+        return ((given[0], with_look, *rest[1:]), named) if rest else (given, named | {"closure": with_look})
+
+    def _before(self) -> None:
         number = self.num_updates
         is_look = self.looks_at_next and not self._is_working
         self.num_updates = number + 1
@@ -180,6 +201,11 @@ class UpdatePath:
             self._clock.pause_look()
 
     def _after(self, *_: Any) -> None:
+        if self._awaits_gradients:  # nobody called the closure: where the update began is not known
+            self._awaits_gradients = False
+            if self.looks_at_next:
+                self._plan.advance()
+            self.num_updates += 1
         before_GM, self._before_GM = self._before_GM, None
         clock = self._clock
         if before_GM is None:
