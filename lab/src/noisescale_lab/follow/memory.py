@@ -16,6 +16,8 @@ class Settings:
         may_extend: Whether a run beyond its plan gets its rate back; off unless somebody says that it is to go on.
         most_without_undo: Factor by which a rate is raised at most at once where nothing can be undone.
         sure: Probability that another batch is cheaper, from which on it is taken.
+        least_saving_of_smaller: Expected saving, as a share of the present cost, from which on a smaller one is: below
+            the best batch examples are lost that no critical batch tells of (decision 43).
         largest_growth: Factor by which the batch grows at most at once.
         largest_shrink: Factor by which it shrinks at most at once.
         least_octaves: Of the rate from the best one; nearer ones stay.
@@ -44,6 +46,7 @@ class Settings:
     may_extend: bool = False
     most_without_undo: float = math.sqrt(2)
     sure: float = 0.9
+    least_saving_of_smaller: float = 0.2
     largest_growth: float = 4.0
     largest_shrink: float = 8.0
     least_octaves: float = 0.6

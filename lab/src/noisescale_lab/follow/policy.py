@@ -5,7 +5,7 @@ One policy, measured against others on real tasks in `docs/policies.md`. Its par
 1. *Guard.* A run that is no longer finite, or whose loss stands above where it began, starts again at a lower rate; so
    does one whose loss has not fallen where the path says that its rate is too high.
 2. *Batch.* It goes to the batch of least expected cost where that is cheaper with odds of 9 in 10
-   (`theory/expected_cost.py`), by a factor of 4 up or 8 down at once. The rate follows by the optimizer's rule when the
+   (`theory/expected_cost.py`), to a smaller one only where that saves a fifth, by a factor of 4 up or 8 down at once. The rate follows by the optimizer's rule when the
    batch shrinks, and by no more than the square root of the batch when it grows; for Adam by the fourth root of the
    gain. It is computed from the last rate that was judged, as a rule that is applied to its own results ratchets.
 3. *Rate.* The path of the parameters says how far the rate is from the best one (`rate_lines.py`), from a share of the
@@ -111,7 +111,7 @@ def advise(run: RunState, memory: Memory, settings: Settings) -> Found:
     if memory.probation is not None:
         return Train(run.batch, run.learning_rate, "the last raise is on probation"), memory
     odds = _odds(run, settings) if settings.may_change_batch and _has_begun(run, settings) else None
-    if odds is not None and odds.is_worth_it and odds.probability >= settings.sure:
+    if odds is not None and _is_to_change(run, settings, odds):
         return _batch_change(run, memory, settings, odds)
     found = octaves_from_best(run) if settings.may_change_rate else None
     return _rate_change(run, memory, settings, found) or (_kept(run, odds, found), memory)
@@ -125,6 +125,11 @@ def _has_begun(run: RunState, settings: Settings) -> bool:
 def _odds(run: RunState, settings: Settings) -> BatchOdds | None:
     low, high = run.batch / settings.largest_shrink, run.batch * settings.largest_growth
     return batch_odds(run, smallest=low, largest=high)
+
+
+def _is_to_change(run: RunState, settings: Settings, odds: BatchOdds) -> bool:
+    is_enough = odds.batch > run.batch or odds.saving >= settings.least_saving_of_smaller
+    return odds.is_worth_it and is_enough and odds.probability >= settings.sure
 
 
 def _kept(run: RunState, odds: BatchOdds | None, found: Octaves | None) -> Train:
