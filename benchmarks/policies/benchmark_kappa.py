@@ -1,7 +1,8 @@
 """Fit the course of κ over a run, and how φ goes with a falling rate, on the design tasks. Writes results/kappa.csv.
 
-What `noisescale_core.advice.evidence.kappa` holds as `COURSE`, `RATE_EXPONENT` and `ODDS_LOG_SD` are these figures,
-rounded; the held-out tasks stand beside and are not fitted. `--smoke` fits one task and writes nothing.
+What `noisescale_core.advice.evidence.kappa` holds as `COURSE`, `RATE_EXPONENT`, `OF_AVERAGED_GRADIENTS` and the
+standard deviations for odds are these figures, rounded; the held-out tasks stand beside and are not fitted. `--smoke`
+fits one task and writes nothing.
 """
 
 import math
@@ -22,8 +23,8 @@ from noisescale_core.estimators.belief import Belief
 from noisescale_lab.reproduce.advice.glimpses import planned_steps, watched
 from noisescale_lab.reproduce.advice.odds import known_after
 from noisescale_lab.reproduce.advice.replays import all_starts
-from noisescale_lab.reproduce.advice.sweep import read
-from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
+from noisescale_lab.reproduce.advice.sweep import complete
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, BY_OTHER_OPTIMIZERS, DESIGN, EVERY
 
 REFERENCES = Path(__file__).with_name("references.csv")
 QUICK = ("powerlaw_regression",)
@@ -39,6 +40,7 @@ class Seen:
     Attributes:
         cell: Task, share and schedule: each weighs as much as any other.
         is_design: Of the tasks that are fitted.
+        averages: Its optimizer averages gradients over steps, as momentum and Adam do.
         progress: Of the last look that counts.
         relative_rate: Learning rate there over its peak.
         log_kappa: ln of the sweep's B_crit over the mean of ln φ.
@@ -47,6 +49,7 @@ class Seen:
 
     cell: tuple[str, float, bool]
     is_design: bool
+    averages: bool
     progress: float
     relative_rate: float
     log_kappa: float
@@ -55,18 +58,21 @@ class Seen:
 
 def all_seen() -> Iterator[Seen]:
     """Every run of every task at both schedules."""
-    references = read(REFERENCES)
-    for name in QUICK if IS_SMOKE else ADVICE_TARGETS:
-        reference = references[name]
+    names = QUICK if IS_SMOKE else (*ADVICE_TARGETS, *BY_OTHER_OPTIMIZERS)
+    references = complete(REFERENCES, names)
+    for name in names:
+        reference, task = references[name], EVERY[name]()
+        averages = task.optimizer.momentum > 0
         for decays in (False, True):
-            for run, batch in watched(ALL[name](), reference, all_starts(SEEDS, decays=decays)):
+            for run, batch in watched(task, reference, all_starts(SEEDS, decays=decays)):
                 for share in SHARES:
                     found = known_after(run, batch, round(share * planned_steps(reference, batch)))
                     if found is not None:
                         mean, variance = _moments(found.belief)
                         yield Seen(
                             (name, share, decays),
-                            name in DESIGN,
+                            name in DESIGN or name in BY_OTHER_OPTIMIZERS,
+                            averages,
                             share * found.share,
                             found.relative_rate,
                             math.log(reference.critical_batch) - mean,
@@ -81,14 +87,14 @@ def _moments(belief: Belief) -> tuple[float, float]:
 
 
 def _row(one: Seen) -> list[float]:
-    """Weights of the knots, straight in ln progress, and ln of the relative rate."""
+    """Weights of the knots, straight in ln progress, ln of the relative rate, and whether gradients are averaged."""
     progress, weights = min(max(one.progress, KNOTS[0]), KNOTS[-1]), [0.0] * len(KNOTS)
     for place, (low, high) in enumerate(pairwise(KNOTS)):
         if low <= progress <= high:
             share = math.log(progress / low) / math.log(high / low)
             weights[place], weights[place + 1] = 1 - share, share
             break
-    return [*weights, math.log(one.relative_rate)]
+    return [*weights, math.log(one.relative_rate), float(one.averages)]
 
 
 def figures(seen: Sequence[Seen]) -> Iterator[Figure]:
@@ -103,13 +109,18 @@ def figures(seen: Sequence[Seen]) -> Iterator[Figure]:
         weights = np.sqrt([1 / counts[one.cell] for one in some])
         rows, values = np.array([_row(one) for one in some]), np.array([one.log_kappa for one in some])
         found, *_ = np.linalg.lstsq(rows * weights[:, None], values * weights, rcond=None)
-        rest = values - rows @ found
-        spread = math.sqrt(max(0.0, float(rest.var()) - float(np.mean([one.variance for one in some]))))
         yield Figure(f"{group}: runs and moments", len(some), "")
-        for knot, value in zip(KNOTS, found[:-1], strict=True):
+        for knot, value in zip(KNOTS, found, strict=False):
             yield Figure(f"{group}: mean of ln κ at {100 * knot:.0f} % of the plan", float(value), "")
-        yield Figure(f"{group}: exponent of the relative learning rate", float(found[-1]), "")
-        yield Figure(f"{group}: standard deviation of ln κ about it", spread, "")
+        yield Figure(f"{group}: exponent of the relative learning rate", float(found[-2]), "")
+        yield Figure(f"{group}: more where gradients are averaged", float(found[-1]), "")
+        for kind, averages in (("plain", False), ("averaged", True)):
+            of_kind = [place for place, one in enumerate(some) if one.averages is averages]
+            if of_kind:
+                rest = (values - rows @ found)[of_kind]
+                known = float(np.mean([some[place].variance for place in of_kind]))
+                spread = math.sqrt(max(0.0, float(rest.var()) - known))
+                yield Figure(f"{group}: standard deviation of ln κ about it, {kind} gradients", spread, "")
 
 
 if __name__ == "__main__":

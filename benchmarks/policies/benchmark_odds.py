@@ -7,7 +7,7 @@ held against the task's sweep. `--smoke` prints one task and writes nothing.
 import math
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE
 from noisescale_lab.reproduce.advice.odds import BY_PROGRESS, KAPPAS, Judged, judged
 from noisescale_lab.reproduce.advice.replays import all_starts
-from noisescale_lab.reproduce.advice.sweep import read
-from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
+from noisescale_lab.reproduce.advice.sweep import complete
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, BY_OTHER_OPTIMIZERS, DESIGN, EVERY
+from noisescale_lab.reproduce.stacked.optimizers import Optimizer
 
 REFERENCES = Path(__file__).with_name("references.csv")
 QUICK = ("powerlaw_regression",)
@@ -41,25 +42,49 @@ MUST = {
 }
 
 
+KINDS: Mapping[str, Callable[[Optimizer], bool]] = {
+    "by plain SGD": lambda optimizer: optimizer.name == "sgd",
+    "with momentum": lambda optimizer: optimizer.name == "momentum",
+    "by Adam": lambda optimizer: optimizer.name == "adam",
+}
+
+
 def all_judged() -> list[Judged]:
-    """Every task at both schedules."""
-    references, found = read(REFERENCES), []
-    for name in QUICK if IS_SMOKE else ADVICE_TARGETS:
+    """Every task at both schedules, design tasks by other optimizers, too."""
+    names = QUICK if IS_SMOKE else (*ADVICE_TARGETS, *BY_OTHER_OPTIMIZERS)
+    references, found = complete(REFERENCES, names), list[Judged]()
+    for name in names:
         for decays in (False, True):
-            found += judged(ALL[name](), references[name], all_starts(SEEDS, decays=decays), SHARES)
+            found += judged(EVERY[name](), references[name], all_starts(SEEDS, decays=decays), SHARES)
     return found
 
 
 def figures(found: Sequence[Judged]) -> Iterator[Figure]:
     """What was decided, how much of it was right, what following it costs, and how the odds came true."""
-    groups = {"held-out tasks": [one for one in found if one.task not in DESIGN]}
-    groups["design tasks"] = [one for one in found if one.task in DESIGN]
+    held_out = [one for one in found if one.task not in DESIGN and one.task not in BY_OTHER_OPTIMIZERS]
+    groups = {"held-out tasks": held_out, "design tasks": [one for one in found if one.task in DESIGN]}
     for (group, rows), decays, share, kappa in product(groups.items(), (False, True), SHARES, KAPPAS):
         some = [one for one in rows if (one.decays, one.progress, one.kappa) == (decays, share, kappa)]
         if some:
             schedule = "decaying" if decays else "constant"
             is_asked = group == "held-out tasks" and not decays
             yield from _of(f"{group}, {schedule} rate, {share:.0%} of the plan, {kappa}", some, is_asked=is_asked)
+
+
+def figures_by_optimizer(found: Sequence[Judged]) -> Iterator[Figure]:
+    """How the odds came true of smaller and of larger batches, by what the optimizer does with gradients."""
+    for group, kind, word in product(("design tasks", "held-out tasks"), KINDS, CHANGES):
+        names = {
+            one.task for one in found if (one.task in (*DESIGN, *BY_OTHER_OPTIMIZERS)) == (group == "design tasks")
+        }
+        of_kind = {name for name in names if KINDS[kind](EVERY[name]().optimizer)}
+        some = [one for one in found if one.task in of_kind and one.kappa == BY_PROGRESS and one.said.word == word]
+        if len(some) < FEWEST:
+            continue
+        name = f"{group} {kind}, told to {word}"
+        yield Figure(f"{name}: answers", len(some), "")
+        yield Figure(f"{name}: odds, said", 100 * statistics.fmean(one.said.probability for one in some), "%")
+        yield Figure(f"{name}: odds, came true", 100 * statistics.fmean(one.said.is_cheaper for one in some), "%")
 
 
 def _of(name: str, some: Sequence[Judged], *, is_asked: bool) -> Iterator[Figure]:
@@ -105,4 +130,9 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    write("odds", list(figures(all_judged())), command="python benchmarks/policies/benchmark_odds.py")
+    answers = all_judged()
+    write(
+        "odds",
+        [*figures(answers), *figures_by_optimizer(answers)],
+        command="python benchmarks/policies/benchmark_odds.py",
+    )

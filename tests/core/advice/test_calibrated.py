@@ -25,7 +25,7 @@ def test_the_critical_batch_is_kappa_times_the_noise_scale_with_the_spread_of_ka
 
     critical, reach = answer.critical_batch, 1.3**1.959964
     # a quarter of the plan stands for one that nobody has said, and κ of a sweep is of the run's average
-    assert critical.value == pytest.approx(970 * math.exp(0.46 - 0.5), rel=0.02)
+    assert critical.value == pytest.approx(970 * math.exp(0.22 - 0.27), rel=0.02)
     assert critical.high == pytest.approx(critical.value * reach, rel=0.02)
     assert critical.low == pytest.approx(critical.value / reach, rel=0.02)
 
@@ -44,7 +44,7 @@ def test_a_good_batch_is_kept_once_it_is_calibrated_and_not_before():
     calibrated, guessed = (recommend(run(1000.0), Measured(kappa)) for kappa in (CALIBRATED, UNCALIBRATED))
 
     assert (calibrated.decision, calibrated.headline) == ("keep", "Keep 1,000")
-    assert (guessed.decision, guessed.headline) == ("probably_increase", "Try a larger batch: 1,536")
+    assert (guessed.decision, guessed.headline) == ("probably_increase", "Try a larger batch: 2,048")
     assert guessed.odds.present_regret > 0.125 > calibrated.odds.present_regret
 
 

@@ -48,6 +48,16 @@ def test_a_warm_up_is_no_decay():
     assert (found.share, found.relative_rate) == (1.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("rate", "batch", "relative"), [(0.25, 25.0, 1.0), (0.5, 25.0, 1.0), (0.125, 25.0, 0.5), (1.0, 400.0, 1.0)]
+)
+def test_a_rate_that_fell_with_its_batch_has_not_decayed(rate, batch, relative):
+    """By the rule of SGD or by that of Adam; what is below that has."""
+    found = known_noise_scale([look(1.0), look(rate)._replace(examples=batch * 8)])
+
+    assert found.relative_rate == pytest.approx(relative)
+
+
 @pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1.0, 0.0])
 def test_a_learning_rate_that_is_none_moves_nothing(rate):
     found = known_noise_scale([look(rate), look(rate)])

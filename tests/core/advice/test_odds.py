@@ -22,7 +22,7 @@ def test_a_batch_far_below_is_to_be_raised_though_the_interval_reaches_to_its_ot
     answer = recommend(run(batch_size=32), asked=BALANCED)
 
     assert answer.decision == "increase"
-    assert answer.headline == "Raise the batch to 1,024"
+    assert answer.headline == "Raise the batch to 1,536"
     assert answer.odds.probability > 0.8
     assert answer.interval.low < 32 < answer.interval.value
     assert answer.learning_rate.recommended > 0.1
@@ -32,7 +32,7 @@ def test_a_batch_far_above_is_to_be_lowered_though_the_interval_reaches_to_its_o
     answer = recommend(run(batch_size=65_536), asked=BALANCED)
 
     assert answer.decision == "decrease"
-    assert answer.headline == "Lower the batch to 3,072"
+    assert answer.headline == "Lower the batch to 4,096"
     assert answer.odds.probability > 0.8
     assert answer.interval.high > 65_536 > answer.interval.value
     assert answer.learning_rate.recommended < 0.1
@@ -42,17 +42,17 @@ def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_a_first_step()
     answer = recommend(run(batch_size=512, steps_done=1000), asked=BALANCED)
 
     assert answer.decision == "probably_increase"
-    assert answer.headline == "Try a larger batch: 1,536"
+    assert answer.headline == "Try a larger batch: 2,048"
     assert 0.6 <= answer.odds.probability < 0.8
     assert answer.next_step.startswith("Try twice the batch first, and look again at step 1,500.")
-    assert answer.recommended_batch_size == 1536
+    assert answer.recommended_batch_size == 2048
     assert answer.warnings[0].code == "uncalibrated"
 
 
 def test_an_uncalibrated_guess_at_the_batch_keeps_it_for_now_and_says_what_would_settle_it():
-    answer = recommend(run(batch_size=1500, steps_done=1000), asked=BALANCED)
+    answer = recommend(run(batch_size=2000, steps_done=1000), asked=BALANCED)
 
-    assert (answer.decision, answer.headline) == ("keep_for_now", "Keep 1,500 for now")
+    assert (answer.decision, answer.headline) == ("keep_for_now", "Keep 2,000 for now")
     assert answer.odds.probability < 0.6
     assert "run a small sweep" in answer.next_step
     assert f"save {100 * answer.odds.regret / (1 + answer.odds.regret):.0f} % on average" in answer.next_step
@@ -63,10 +63,10 @@ def test_the_odds_are_said_as_the_answer_holds_them():
 
     odds = answer.odds
     assert answer.reason.startswith(
-        "The noise scale is 3.9 × the batch of 256 images; the critical batch is 1,200 images"
+        "The noise scale is 3.9 × the batch of 256 images; the critical batch is 1,700 images"
     )
     assert answer.reason.endswith(
-        f"1,024 is cheaper with a probability of {math.floor(100 * odds.probability)} %: it saves "
+        f"1,536 is cheaper with a probability of {math.floor(100 * odds.probability)} %: it saves "
         f"{100 * odds.saving:.0f} % of the cost on average, and in the worst case of 20 it costs "
         f"{100 * odds.worst_case:.0f} % more."
     )
@@ -134,7 +134,7 @@ def test_a_tentative_window_far_away_is_decided_by_its_odds(z):
     answer = recommend(run(batch_size=2, estimate=tentative), asked=BALANCED)
 
     resolved = recommend(run(batch_size=2), asked=BALANCED)
-    assert (answer.decision, answer.headline) == ("increase", "Raise the batch to 512")
+    assert (answer.decision, answer.headline) == ("increase", "Raise the batch to 768")
     assert (answer.odds, answer.reason) == (resolved.odds, resolved.reason)
     assert answer.noise_scale.state == "tentative"
     assert answer.next_steps[0].steps == 178
@@ -210,9 +210,9 @@ def test_the_step_to_look_again_at_is_a_whole_one_and_to_come(batch_size, steps_
 
 
 def test_a_batch_that_is_the_best_guess_is_not_compared_with_itself():
-    answer = recommend(run(batch_size=1536.0), asked=BALANCED)
+    answer = recommend(run(batch_size=2048.0), asked=BALANCED)
 
-    assert answer.recommended_batch_size == answer.current_batch_size == 1536
+    assert answer.recommended_batch_size == answer.current_batch_size == 2048
     assert (answer.decision, answer.effect) == ("keep_for_now", None)
-    assert "Of all batches 1,536 costs least on average; it may cost " in answer.reason
+    assert "Of all batches 2,048 costs least on average; it may cost " in answer.reason
     assert "probability" not in answer.reason

@@ -51,10 +51,10 @@ def test_a_constant_noise_scale_needs_one_batch_and_saves_nothing():
     answer = planned()
     found, critical = answer.schedule, answer.critical_batch.value
 
-    assert [(stage.step, stage.batch_size) for stage in found.stages] == [(1000, 768)]
+    assert [(stage.step, stage.batch_size) for stage in found.stages] == [(1000, 1024)]
     assert found.gamma == pytest.approx(1)
     assert found.saving == pytest.approx(0, abs=1e-12)
-    assert found.stages[0].num_steps == pytest.approx(1000 * (1 + critical / 768) / (1 + critical / BATCH))
+    assert found.stages[0].num_steps == pytest.approx(1000 * (1 + critical / 1024) / (1 + critical / BATCH))
     assert found.stages[0].examples == 1000 * BATCH
 
 

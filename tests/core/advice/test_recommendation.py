@@ -142,9 +142,9 @@ def test_predictions_are_the_trade_off_at_the_critical_batch_and_carry_the_model
     answer = recommend(run(batch_size=32), asked=BALANCED)
 
     steps, critical = answer.predicted.steps_factor, answer.critical_batch.value
-    assert steps.value == pytest.approx((1 + critical / 1024) / (1 + critical / 32))
+    assert steps.value == pytest.approx((1 + critical / 1536) / (1 + critical / 32))
     assert steps.low < steps.value < steps.high
-    assert answer.predicted.examples_factor.value == pytest.approx(steps.value * 1024 / 32)
+    assert answer.predicted.examples_factor.value == pytest.approx(steps.value * 1536 / 32)
 
 
 def test_efficiencies_of_the_present_batch_come_with_the_statistical_interval():

@@ -32,10 +32,10 @@ def test_a_run_with_an_answer_has_a_short_reason_without_a_term_or_an_exponent(b
 @pytest.mark.parametrize(
     ("batch", "said"),
     [
-        (1, "1 looks about 510 × too small."),
-        (32, "32 looks about 32 × too small."),
-        (512, "512 looks about 3 × too small."),
-        (65_536, "65,536 looks about 21 × too large."),
+        (1, "1 looks about 770 × too small."),
+        (32, "32 looks about 48 × too small."),
+        (512, "512 looks about 4 × too small."),
+        (65_536, "65,536 looks about 16 × too large."),
     ],
 )
 def test_a_change_says_how_far_off_the_batch_looks(batch, said):

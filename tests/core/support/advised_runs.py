@@ -12,7 +12,7 @@ from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 NOISE_SCALE, BATCH = 1000.0, 256.0
 STEPS_LEFT = 5000
 
-KNOWN = Kappa(log_mean=-0.32, log_sd=math.log(1.2), measurements=2, said="Calibrated here on 2 sweeps: κ 0.7, ×/÷ 1.2.")
+KNOWN = Kappa(log_mean=0.04, log_sd=math.log(1.2), measurements=2, said="Calibrated here on 2 sweeps: κ 1, ×/÷ 1.2.")
 """κ = 1 for the noise scale of a moment so early in a run, and nearly sure of it."""
 
 RESOLVED = NoiseScaleEstimate(

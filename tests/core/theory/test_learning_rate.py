@@ -67,6 +67,23 @@ def test_optimizers_belong_to_families(optimizer, family):
     assert learning_rate.family_of(optimizer) is family
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "momentum", "averages"),
+    [
+        ("SGD", 0.9, True),
+        ("SGD", 0.0, False),
+        ("SGD", None, None),
+        ("AdamW", None, True),
+        ("NAdam", 0.0, True),
+        ("RMSprop", None, None),
+        ("Lion", 0.9, None),
+        (None, None, None),
+    ],
+)
+def test_momentum_and_adam_average_gradients_and_of_others_that_is_not_known(optimizer, momentum, averages):
+    assert learning_rate.averages_gradients(optimizer, momentum) is averages
+
+
 @pytest.mark.parametrize(("num_points", "expected"), [(3, (1, 2, 4)), (4, (0.5, 1, 2, 4)), (5, (0.5, 1, 2, 4, 8))])
 def test_a_short_search_doubles_around_its_centre(num_points, expected):
     assert learning_rate.grid(2.0, num_points=num_points) == expected

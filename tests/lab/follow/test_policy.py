@@ -94,6 +94,18 @@ def test_a_batch_becomes_smaller_only_where_that_saves_a_fifth_however_sure_it_i
     assert asked(state, replace(settings, least_saving_of_smaller=known.saving))[0].batch == known.batch < 64
 
 
+def test_of_adam_a_noise_scale_stands_for_a_larger_critical_batch():
+    """Averaged gradients: where SGD's batch would shrink with odds of 9 in 10, theirs stays (decision 43)."""
+    states = {kind: make_state(looks=looks(1.4), optimizer=kind) for kind in ("SGD", "AdamW")}
+    odds = {kind: batch_odds(state, smallest=8, largest=256) for kind, state in states.items()}
+
+    assert odds["AdamW"].critical_batch > 1.8 * odds["SGD"].critical_batch
+    assert asked(states["SGD"])[0].batch < 64
+    assert asked(states["AdamW"])[0].batch == 64
+    with_momentum = batch_odds(replace(states["SGD"], momentum=0.9), smallest=8, largest=256)
+    assert with_momentum == odds["AdamW"]
+
+
 def test_the_first_steps_of_a_long_run_change_no_batch():
     early = make_state(progress=0.005, looks=looks(0.01))
 

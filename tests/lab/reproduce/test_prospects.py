@@ -14,7 +14,7 @@ from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference, Tuned
 
 NOTHING = RecentUpdates().estimate()
-REFERENCE = Reference("task", 0.4, (Tuned(64, 0.8, 100.0),), 50.0, 64.0)
+REFERENCE = Reference("digits_softmax", 0.4, (Tuned(64, 0.8, 100.0),), 50.0, 64.0)
 SURE = Kappa(log_mean=math.log(2), log_sd=0.05, measurements=5, said="Known well.")
 
 

@@ -11,6 +11,7 @@ from factories import STARTED_AT, make_batch, make_measurements, make_run, make_
 from noisescale_core.advice.learning_rate.rate_verdict import rate_verdict
 from noisescale_core.estimators.path import Path, push_since, walk_factor
 from noisescale_server.storage import learning_rate as path_sums
+from noisescale_server.storage.learning_rate import LastOfPath
 from noisescale_server.storage.series.series import Piece
 from problems import assert_problem
 
@@ -105,12 +106,12 @@ async def test_where_the_newest_path_began_is_found_in_buckets_and_not_in_millio
 ) -> None:
     asked: list[Piece] = []
 
-    async def last_start(session: Any, run_id: Any, pieces: list[Piece]) -> int | None:
+    async def last_of_path(session: Any, run_id: Any, pieces: list[Piece]) -> LastOfPath | None:
         asked.extend(pieces)
         return await found_by(session, run_id, pieces)
 
-    found_by = path_sums.last_start
-    monkeypatch.setattr(path_sums, "last_start", last_start)
+    found_by = path_sums.last_of_path
+    monkeypatch.setattr(path_sums, "last_of_path", last_of_path)
     run_id = None
     for first, last, start in ((0, 1984, 0), (1984, 3968, 0), (3968, 5952, 0), (5952, 7001, 5951)):
         rows = make_measurements(steps=range(first, last))

@@ -1,5 +1,6 @@
 """GET /api/v1/runs/{run_id}/recommendation: advice from what is stored."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import update
 
-from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, without_estimates
+from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, with_path, without_estimates
 from noisescale_server.storage.platform.tables import Run
 from problems import assert_problem
 from stored_runs import resolved, store_run
@@ -38,6 +39,36 @@ async def trained(shared_client: httpx.AsyncClient) -> UUID:
     measurements = make_measurements(steps=range(600), noise_scale=NOISE_SCALE, global_batch=256.0)
     await send(shared_client, run_id, run=run, measurements=measurements | {"global_batch": batch})
     return run_id
+
+
+async def critical_batch_of(client: httpx.AsyncClient, optimizer: str, momentum: float | None) -> float:
+    rows = make_measurements(steps=range(600), noise_scale=NOISE_SCALE, global_batch=256.0)
+    run_id = uuid4()
+    await send(
+        client,
+        run_id,
+        run=make_run(planned_steps=2400),
+        stream=make_stream(optimizer=optimizer),
+        measurements=rows if momentum is None else with_path(rows, momentum=momentum),
+    )
+    now = (await recommendation(client, run_id))["critical_batch"]["value"]
+    then = (await recommendation(client, run_id, to_step=599))["critical_batch"]["value"]
+    assert now == pytest.approx(then)
+    return float(now)
+
+
+async def test_a_noise_scale_stands_for_a_larger_critical_batch_where_gradients_are_averaged(
+    client: httpx.AsyncClient,
+) -> None:
+    plain = await critical_batch_of(client, "SGD", 0.0)
+    momentum = await critical_batch_of(client, "SGD", 0.9)
+    unknown = await critical_batch_of(client, "SGD", None)
+    adam = await critical_batch_of(client, "AdamW", None)
+
+    assert momentum == pytest.approx(adam)
+    # less than all of it: a critical batch is also taken to lie near the batch in use
+    assert momentum == pytest.approx(plain * math.exp(1.24), rel=0.2)
+    assert unknown == pytest.approx(math.sqrt(plain * momentum), rel=0.05)
 
 
 class TestAdvice:

@@ -77,6 +77,7 @@ def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
         noise_scale=measured.noise_scale,
         batch_size=measured.batch_size,
         optimizer=measured.optimizer,
+        momentum=measured.momentum,
         learning_rate=history.learning_rate,
         example=described.example,
         unit=described.unit,

@@ -38,6 +38,7 @@ class MeasuredRun:
     Attributes:
         description: What the run is called and made of.
         optimizer: Class of the optimizer; None where none is watched.
+        momentum: Of it, as its path knows; None where there is none.
         noise_scale: Of the latest window, in examples.
         has_signal: The run has shown a gradient.
         history: What was spent.
@@ -62,6 +63,7 @@ class MeasuredRun:
     divergence: Divergence | None = None
     noise_scale_step: int | None = None
     rate_off: RateOff | None = None
+    momentum: float | None = None
 
 
 # What a run has logged with `log_metrics()`, kept in little memory, for a sweep that reads its runs.
@@ -152,6 +154,7 @@ class Results:
         return MeasuredRun(
             description=described,
             optimizer=self._stream.optimizer,
+            momentum=None if log.path.path is None else log.path.path.momentum,
             noise_scale=log.recent.estimate(),
             has_signal=log.recent.has_signal,
             history=log.history.now(),

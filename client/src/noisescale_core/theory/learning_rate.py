@@ -98,6 +98,9 @@ _ANALYSED = frozenset(
     }
 )
 """Adam, AdamW and RMSprop by the names that PyTorch, Apex, DeepSpeed, Megatron and bitsandbytes give them."""
+_WITHOUT_AVERAGE = frozenset({"rmsprop", "adagrad", "adadelta"})
+"""They average squares alone, unless they are asked for more."""
+
 _ADAM = _ANALYSED | {"adamax", "nadam", "radam", "adagrad", "adadelta"}
 
 
@@ -122,6 +125,19 @@ def family_of(optimizer: str | None) -> RuleFamily:
     if name in _SGD:
         return RuleFamily.SGD
     return RuleFamily.ADAM if name in _ADAM else RuleFamily.OTHER
+
+
+def averages_gradients(optimizer: str | None, momentum: float | None) -> bool | None:
+    """Whether an optimizer averages gradients over steps, as SGD with momentum and Adam do; None where nobody knows.
+
+    Args:
+        optimizer: Class name of the optimizer.
+        momentum: Of SGD; None where it is not known.
+    """
+    family = family_of(optimizer)
+    if family is RuleFamily.SGD:
+        return None if momentum is None else momentum > 0
+    return True if family is RuleFamily.ADAM and (optimizer or "").lower() not in _WITHOUT_AVERAGE else None
 
 
 def gain(*, from_batch: float, to_batch: float, noise_scale: float) -> float:

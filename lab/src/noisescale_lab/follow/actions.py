@@ -49,6 +49,7 @@ class RunState:
         loss_error: Its standard error; infinite if unknown.
         noise_scale: Over the latest window.
         looks: Of all steps since the last start, oldest first.
+        momentum: Of SGD; what others have does not count.
         path: Of the same steps, as if all had been made with the present batch and base learning rate; None where it
             is not measured.
         promise: ln of the share that has come of the fall that the updates promised (`walk.py`); None where it
@@ -73,6 +74,7 @@ class RunState:
     loss_error: float
     noise_scale: NoiseScaleEstimate
     looks: Sequence[Look] = ()
+    momentum: float = 0.0
     path: Path | None = None
     promise: float | None = None
     schedule: Schedule = "unknown"

@@ -53,6 +53,7 @@ class Plan:
 
     Attributes:
         optimizer: Class name.
+        momentum: Of SGD, in its first group; 0 of others.
         first_batch: Batch size that the run began with, in examples.
         price: What a step is worth.
         planned_steps: Of the whole run at the first batch; None if unknown.
@@ -68,6 +69,7 @@ class Plan:
     settings: Settings
     possible: PossibleBatches | None
     is_dry_run: bool
+    momentum: float = 0.0
 
     @property
     def examples_per_step(self) -> float:
@@ -280,6 +282,7 @@ def _state(books: Books, sight: Sight, plan: Plan) -> RunState:
         planned_steps=math.inf if planned is None else planned / (price + books.batch),
         exchange_rate=price,
         optimizer=plan.optimizer,
+        momentum=plan.momentum,
         batch=books.batch,
         learning_rate=books.rate_factor,
         decay=books.last_rate / books.highest_rate if books.highest_rate > 0 else 1.0,

@@ -5,9 +5,10 @@ One policy, measured against others on real tasks in `docs/policies.md`. Its par
 1. *Guard.* A run that is no longer finite, or whose loss stands above where it began, starts again at a lower rate; so
    does one whose loss has not fallen where the path says that its rate is too high.
 2. *Batch.* It goes to the batch of least expected cost where that is cheaper with odds of 9 in 10
-   (`theory/expected_cost.py`), to a smaller one only where that saves a fifth, by a factor of 4 up or 8 down at once. The rate follows by the optimizer's rule when the
-   batch shrinks, and by no more than the square root of the batch when it grows; for Adam by the fourth root of the
-   gain. It is computed from the last rate that was judged, as a rule that is applied to its own results ratchets.
+   (`theory/expected_cost.py`) and, of a smaller one, saves a fifth, by a factor of 4 up or 8 down at once. The rate
+   follows by the optimizer's rule when the batch shrinks, and by no more than the square root of the batch when it
+   grows; for Adam by the fourth root of the gain. It is computed from the last rate that was judged, as a rule that is
+   applied to its own results ratchets.
 3. *Rate.* The path of the parameters says how far the rate is from the best one (`rate_lines.py`), from a share of the
    plan on that differs by family. It moves there, an octave at most at once.
 4. *Probation.* A raise is undone, weights and optimizer states with it, where the loss rises after it. Where nothing
@@ -29,7 +30,7 @@ from noisescale_core.advice.learning_rate.rate_verdict import Octaves
 from noisescale_core.advice.limited import round_batch
 from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
 from noisescale_core.theory.expected_cost import least_expected_cost, stake
-from noisescale_core.theory.learning_rate import RuleFamily, family_of, gain
+from noisescale_core.theory.learning_rate import RuleFamily, averages_gradients, family_of, gain
 from noisescale_lab.follow.actions import Action, Restart, RunState, Train, Undo
 from noisescale_lab.follow.memory import Memory, Probation, Settings
 from noisescale_lab.follow.rate_lines import octaves_from_best
@@ -79,7 +80,9 @@ def batch_odds(run: RunState, *, smallest: float, largest: float) -> BatchOdds |
     critical = critical_of(
         known.belief,
         log_mean=UNCALIBRATED.log_mean_at(
-            None if done is None else done * known.share, relative_rate=known.relative_rate
+            None if done is None else done * known.share,
+            relative_rate=known.relative_rate,
+            averages_gradients=averages_gradients(run.optimizer, run.momentum),
         ),
         odds_log_sd=UNCALIBRATED.odds_log_sd,
         shown_log_sd=UNCALIBRATED.odds_log_sd,

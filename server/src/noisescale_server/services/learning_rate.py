@@ -18,6 +18,7 @@ from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.calibration.rate_lines import KnownRate, KnownRates, own_lines
 from noisescale_server.services.platform.errors import RunNotFound
 from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.services.series.newest_path import last_of_path
 from noisescale_server.services.series.resolution import block, level_of
 from noisescale_server.storage import calibration as storage
 from noisescale_server.storage import learning_rate as path_sums
@@ -26,7 +27,6 @@ from noisescale_server.storage.learning_rate import PathPoint
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE
-from noisescale_server.storage.series.series import Piece
 
 # The path of a stored run's parameters since θ_0, as moments along its steps.
 
@@ -89,18 +89,12 @@ async def path_of_run(session: AsyncSession, run: Run, *, max_points: int = FEWE
     live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
     if not live.covered:
         return RunPath(None, ())
-    start = await path_sums.last_start(session, run.id, _all_steps(live))
+    last = await last_of_path(session, live, live.newest_step)
+    start = None if last is None else last.start
     found = [] if start is None else await _points_since(session, live, start, max(max_points, FEWEST_POINTS))
     return RunPath(
         start, tuple(_moments(found, planned_steps(run))), tuple(_losses(found, start or 0)), tuple(_promises(found))
     )
-
-
-def _all_steps(live: LiveSeries) -> list[Piece]:
-    """All of a run in few buckets: of millions of rows, none of which may know a path, each would have to be read."""
-    low, high = live.first_step, live.newest_step
-    steps = max((high - low + 1) // FEWEST_POINTS, block(live.finest_level(low, high)))
-    return live.pieces(low, high, level_of(steps))
 
 
 async def _points_since(session: AsyncSession, live: LiveSeries, start: int, max_points: int) -> list[PathPoint]:

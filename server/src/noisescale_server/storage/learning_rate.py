@@ -104,11 +104,23 @@ async def points(
     return [PathPoint(*row) for row in rows]
 
 
-_LAST_START = f"""
+class LastOfPath(NamedTuple):
+    """What the newest row that knows a path says.
+
+    Attributes:
+        start: Step whose update was the first since θ_0.
+        momentum: Of the optimizer there.
+    """
+
+    start: int
+    momentum: float
+
+
+_LAST_OF_PATH = f"""
 WITH {PIECES}
-SELECT path_start FROM (
+SELECT path_start, momentum FROM (
   SELECT m.* FROM piece CROSS JOIN LATERAL (
-    SELECT step, path_start FROM measurement
+    SELECT step, path_start, momentum FROM measurement
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high
       AND path_sq_distance IS NOT NULL
     ORDER BY step DESC LIMIT 1
@@ -116,7 +128,7 @@ SELECT path_start FROM (
   WHERE piece.level = 0
   UNION ALL
   SELECT r.* FROM piece CROSS JOIN LATERAL (
-    SELECT path_step_last, path_start_last FROM rollup
+    SELECT path_step_last, path_start_last, momentum_last FROM rollup
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = '{SIMPLE}' AND level = piece.level
       AND bucket BETWEEN piece.low AND piece.high AND path_step_last IS NOT NULL
     ORDER BY bucket DESC LIMIT 1
@@ -127,13 +139,13 @@ ORDER BY step DESC LIMIT 1
 """  # noqa: S608 - a table expression of our own
 
 
-async def last_start(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece]) -> int | None:
-    """The step whose update was the first of the newest path; None where no row knows one.
+async def last_of_path(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece]) -> LastOfPath | None:
+    """What the newest row that knows a path says; None where none does.
 
     Args:
         session: Where to read.
         run_id: The run.
         pieces: Of streams of kind simple, of any level.
     """
-    rows = await read(session, _LAST_START, *parameters_of(run_id, pieces))
-    return rows[0][0] if rows else None
+    rows = await read(session, _LAST_OF_PATH, *parameters_of(run_id, pieces))
+    return LastOfPath(*rows[0]) if rows else None

@@ -235,9 +235,9 @@ def begun(run: RunSetting) -> RunSoFar:
 def _log_mean(kappa: Kappa, run: RunSoFar) -> float:
     """Mean of ln κ at the moment that the noise scale is of."""
     if run.known is None:
-        return kappa.log_mean_at(run.progress)
+        return kappa.log_mean_at(run.progress, averages_gradients=run.averages_gradients)
     progress = None if run.progress is None else run.progress * run.known.share
-    return kappa.log_mean_at(progress, relative_rate=run.known.relative_rate)
+    return kappa.log_mean_at(progress, relative_rate=run.known.relative_rate, averages_gradients=run.averages_gradients)
 
 
 def is_wrong(run: RunSoFar) -> bool:

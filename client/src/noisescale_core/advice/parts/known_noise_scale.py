@@ -41,8 +41,23 @@ def known_noise_scale(looks: Sequence[Look]) -> KnownNoiseScale | None:
         return None
     done, last = math.fsum(one.num_updates for one in looks), places[-1]
     until = math.fsum(one.num_updates for one in looks[: last + 1])
-    rate = looks[last].learning_rate
-    return KnownNoiseScale(found, until / done, rate / peak if rate and 0 < peak < math.inf and rate > 0 else 1.0)
+    return KnownNoiseScale(found, until / done, _relative_rate(looks, looks[last]))
+
+
+def _relative_rate(looks: Sequence[Look], last: Look) -> float:
+    """Rate of a look over the highest so far; 1 where none was logged.
+
+    Rates of larger batches count as what they would be at the batch of that look: one that fell with its batch has not
+    decayed, and φ does not rise by it.
+    """
+    rates = [one.learning_rate * min(1.0, _batch(last) / _batch(one)) for one in looks if one.learning_rate]
+    rate, peak = last.learning_rate, max(rates, default=0.0)
+    return min(1.0, rate / peak) if rate and 0 < peak < math.inf and rate > 0 else 1.0
+
+
+def _batch(look: Look) -> float:
+    """Its mean batch; 1 where none is known, as for all looks of a run then."""
+    return look.examples / look.num_batches if look.num_batches and look.examples > 0 else 1.0
 
 
 def says_something(learning_rate: float | None, peak: float) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from noisescale_core.advice.parts import reasons
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_core.theory.learning_rate import averages_gradients
 
 if TYPE_CHECKING:
     from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
@@ -74,6 +75,7 @@ class RunSetting:
     Attributes:
         batch_size: Global batch now, or of the next run, in examples.
         optimizer: Class name of the optimizer.
+        momentum: Share of an update of SGD that the next one repeats; None where nobody knows, and of others.
         learning_rate: Learning rate now, or of the next run.
         example: What is sampled independently, as a word: "image", "sequence".
         unit: Display unit, plural: "images", "tokens".
@@ -89,6 +91,7 @@ class RunSetting:
 
     batch_size: float | None
     optimizer: str | None = None
+    momentum: float | None = None
     learning_rate: float | None = None
     example: str = "example"
     unit: str = "examples"
@@ -100,6 +103,11 @@ class RunSetting:
     num_devices: int | None = None
     usd_per_device_hour: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def averages_gradients(self) -> bool | None:
+        """Whether its optimizer averages gradients over steps; None where nobody knows."""
+        return averages_gradients(self.optimizer, self.momentum)
 
     @property
     def steps_left(self) -> int:

@@ -12,6 +12,7 @@ from noisescale_core.advice.evidence.critical_belief import Critical, critical_o
 from noisescale_core.advice.evidence.kappa import UNCALIBRATED
 from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale, known_noise_scale
+from noisescale_core.theory.learning_rate import averages_gradients
 from noisescale_lab.reproduce.advice.glimpses import GlimpsedRun, planned_steps, watched
 from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference
@@ -63,7 +64,7 @@ def judged(task: Task, reference: Reference, starts: Iterable[Start], shares: Se
         for share in shares:
             phi = known_after(run, batch, round(share * planned))
             if phi is not None:
-                found += _at_prices(run, batch, share, phi, reference)
+                found += _at_prices(run, batch, share, phi, reference, task)
     return found
 
 
@@ -78,13 +79,17 @@ def known_after(run: GlimpsedRun, batch: int, steps: int) -> KnownNoiseScale | N
     return None if steps > len(run.terms) else known_noise_scale(run.looks(batch, steps).so_far())
 
 
-def _critical(kappa: str, phi: KnownNoiseScale, share: float, batch: int) -> Critical:
+def _critical(kappa: str, phi: KnownNoiseScale, share: float, batch: int, task: Task) -> Critical:
     if kappa == PUBLISHED:
         sd = UNCALIBRATED.log_sd
         return critical_of(phi.belief, log_mean=0.0, odds_log_sd=sd, shown_log_sd=sd, usual=(near(batch),))
     return critical_of(
         phi.belief,
-        log_mean=UNCALIBRATED.log_mean_at(share * phi.share, relative_rate=phi.relative_rate),
+        log_mean=UNCALIBRATED.log_mean_at(
+            share * phi.share,
+            relative_rate=phi.relative_rate,
+            averages_gradients=averages_gradients(task.optimizer.class_name, task.optimizer.momentum),
+        ),
         odds_log_sd=UNCALIBRATED.odds_log_sd,
         shown_log_sd=UNCALIBRATED.log_sd,
         usual=(near(batch),),
@@ -92,11 +97,11 @@ def _critical(kappa: str, phi: KnownNoiseScale, share: float, batch: int) -> Cri
 
 
 def _at_prices(
-    run: GlimpsedRun, batch: int, share: float, phi: KnownNoiseScale, reference: Reference
+    run: GlimpsedRun, batch: int, share: float, phi: KnownNoiseScale, reference: Reference, task: Task
 ) -> Iterator[Judged]:
     truth = reference.critical_batch
     for kappa in KAPPAS:
-        critical = _critical(kappa, phi, share, batch)
+        critical = _critical(kappa, phi, share, batch, task)
         interval = critical.estimate.interval
         for ratio in PRICES:
             said = hindsight(critical, batch_size=batch, critical_batch=truth, price_ratio=ratio)

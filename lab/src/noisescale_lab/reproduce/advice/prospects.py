@@ -4,6 +4,7 @@ The recommendation is `noisescale_core.advice`, at a stated price. What it knows
 or what somebody with sweeps of other tasks knows: a normal on the log scale, and never anything of the task itself.
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from noisescale_core.theory.prices import worth_examples
 from noisescale_lab.reproduce.advice.glimpses import Glimpse
 from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference
+from noisescale_lab.reproduce.registry import EVERY
+from noisescale_lab.reproduce.stacked.optimizers import Optimizer
 
 NORMAL_95 = 1.96
 
@@ -67,6 +70,11 @@ def known(value: float | None, like: NoiseScaleEstimate) -> NoiseScaleEstimate:
     return replace(like, state=State.RESOLVED, value=value, low=value, high=value, reason=None, updates_needed=None)
 
 
+@functools.cache
+def _optimizer_of(name: str) -> Optimizer:
+    return EVERY[name]().optimizer
+
+
 def prospect(glimpse: Glimpse, noise_scale: NoiseScaleEstimate, reference: Reference, kappa: Kappa) -> Prospect:
     """What the product recommends from this noise scale, and whether it is so.
 
@@ -76,13 +84,15 @@ def prospect(glimpse: Glimpse, noise_scale: NoiseScaleEstimate, reference: Refer
         reference: The answer.
         kappa: What is known of B_crit / B_simple.
     """
-    asked = Question(examples_per_step=reference.price)
+    asked, optimizer = Question(examples_per_step=reference.price), _optimizer_of(reference.name)
     best = math.sqrt(reference.price * reference.critical_batch)
     run = RunSoFar(
         noise_scale=noise_scale,
         batch_size=glimpse.batch,
         steps_done=glimpse.steps,
         planned_steps=glimpse.planned_steps,
+        optimizer=optimizer.class_name,
+        momentum=optimizer.momentum,
         known=glimpse.known if noise_scale is glimpse.latest else None,
     )
     decision = decide(run, Measured(kappa), asked)

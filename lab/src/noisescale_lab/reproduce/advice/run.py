@@ -162,6 +162,7 @@ class Run:
             planned_steps=self.planned / self.step_cost(self.batch),
             exchange_rate=self.price,
             optimizer=self.task.optimizer.class_name,
+            momentum=self.task.optimizer.momentum,
             batch=self.batch,
             learning_rate=self.learning_rate,
             decay=self.decay,

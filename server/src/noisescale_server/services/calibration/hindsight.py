@@ -17,9 +17,11 @@ from noisescale_core.advice.evidence.kappa import UNCALIBRATED
 from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
 from noisescale_core.estimators.looks import Look, steps_of
+from noisescale_core.theory.learning_rate import averages_gradients
 from noisescale_server.analysis.robust import interval_of_share
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.services.series.newest_path import momentum_of
 from noisescale_server.storage import calibration
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
@@ -115,7 +117,9 @@ async def of_project(session: AsyncSession, project: str | None) -> Account:
             continue
         looks = await run_history.looks_of(session, live, live.newest_step)
         # milliseconds of arithmetic, for which no other request should wait
-        found = await asyncio.to_thread(_of_run, looks, _planned(run, live), batch_size, critical_batch)
+        momentum = await momentum_of(session, run, live, live.newest_step)
+        setting = Setting(_planned(run, live), batch_size, averages_gradients(run.optimizer, momentum))
+        found = await asyncio.to_thread(_of_run, looks, setting, critical_batch)
         for share in SHARES:
             by_share[share] += found[share]
         judged |= {run.id} if any(found.values()) else set()
@@ -128,30 +132,45 @@ def _planned(run: Run, live: LiveSeries) -> int:
     return run.planned_steps or live.newest_step + 1
 
 
-def _of_run(
-    looks: Sequence[tuple[int, Look]], planned: int, batch_size: float, critical_batch: float
-) -> dict[float, list[Hindsight]]:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a run was made with.
+
+    Attributes:
+        planned: Optimizer steps.
+        batch_size: In examples.
+        averages_gradients: Whether its optimizer does, over steps; None where nobody knows.
+    """
+
+    planned: int
+    batch_size: float
+    averages_gradients: bool | None
+
+
+def _of_run(looks: Sequence[tuple[int, Look]], setting: Setting, critical_batch: float) -> dict[float, list[Hindsight]]:
     """What was said at each share of the plan."""
-    return {share: list(_at(share, looks, planned, batch_size, critical_batch)) for share in SHARES}
+    return {share: list(_at(share, looks, setting, critical_batch)) for share in SHARES}
 
 
 def _at(
-    share: float, looks: Sequence[tuple[int, Look]], planned: int, batch_size: float, critical_batch: float
+    share: float, looks: Sequence[tuple[int, Look]], setting: Setting, critical_batch: float
 ) -> Iterator[Hindsight]:
     """What was said when this share of the plan was done, by the looks that were complete; nothing before 8 steps."""
-    so_far = [look for number, look in looks if steps_of(number)[1] < share * planned]
+    so_far = [look for number, look in looks if steps_of(number)[1] < share * setting.planned]
     phi = known_noise_scale(so_far)
     if phi is None:
         return
     known = critical_of(
         phi.belief,
-        log_mean=UNCALIBRATED.log_mean_at(share * phi.share, relative_rate=phi.relative_rate),
+        log_mean=UNCALIBRATED.log_mean_at(
+            share * phi.share, relative_rate=phi.relative_rate, averages_gradients=setting.averages_gradients
+        ),
         odds_log_sd=UNCALIBRATED.odds_log_sd,
         shown_log_sd=UNCALIBRATED.log_sd,
-        usual=(near(batch_size),),
+        usual=(near(setting.batch_size),),
     )
     for ratio in PRICES:
-        found = hindsight(known, batch_size=batch_size, critical_batch=critical_batch, price_ratio=ratio)
+        found = hindsight(known, batch_size=setting.batch_size, critical_batch=critical_batch, price_ratio=ratio)
         if found is not None:
             yield found
 

@@ -41,6 +41,7 @@ class History:
         noise_scale: Of the window that ends there.
         flags: Bits of its rows.
         known: The noise scale by all of its looks.
+        momentum: Of SGD, as its path knows; None where there is none, and of others.
     """
 
     spent: tuple[SpentPoint, ...]
@@ -49,6 +50,7 @@ class History:
     noise_scale: NoiseScaleEstimate
     flags: int
     known: KnownNoiseScale | None = None
+    momentum: float | None = None
 
 
 NOTHING_SPENT = History((), None, None, NOTHING_MEASURED, 0)
@@ -138,6 +140,7 @@ def so_far(
         now if moment is None else _at_end(now, past, moment),
         spent=past.spent,
         known=past.known,
+        momentum=past.momentum,
         usd_spent=None if price is None or past.hours is None else price * (run.num_devices or 1) * past.hours,
         usd_per_device_hour=price,
         steps_done=0 if past.last_step is None else past.last_step + 1,

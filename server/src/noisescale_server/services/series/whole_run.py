@@ -18,6 +18,7 @@ from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.average import run_average
 from noisescale_server.services.series.history import History
 from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.services.series.newest_path import momentum_of
 from noisescale_server.services.series.resolution import Range, choose, range_of, spacing_of
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
@@ -153,6 +154,7 @@ class WholeRuns:
             return await self.has_signal(session, run, live, wanted.high) if known_signal is None else known_signal
 
         found = await run_history.read(session, live, wanted, has_signal=is_shown)
+        found = replace(found, momentum=await momentum_of(session, run, live, wanted.high))
         if is_kept:
             self._histories[key] = found
         return found
