@@ -40,7 +40,7 @@ RATES = (1 / 4, 1 / 2, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
 SHARES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 
 FROM = {"SGD": 0.03, "momentum": 0.25, "Adam": 0.12}
-"""Share from which on moves by the path save something, each design task by lines of the others (decisions 42 and 43)."""
+"""Share from which on moves by the path save something, each design task by lines of the others (decisions 42, 43)."""
 
 WITH_PROMISE = {"SGD": (0.06, 0.12, 0.25, 0.5), "Adam": (0.12, 0.25, 0.5)}
 """Shares from which on what came of the promise told more than nothing, each design task by lines of the others."""

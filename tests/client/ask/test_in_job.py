@@ -27,7 +27,7 @@ def make_run(num_steps=400, *, noise=0.2, strict=True, batch=64, **settings):
 def test_without_a_server_the_job_decides_from_its_own_measurements():
     found = make_run().recommendation()
 
-    assert (found.source, found.decision, found.recommended_batch_size) == ("job", "increase", 3072)
+    assert (found.source, found.decision, found.recommended_batch_size) == ("job", "increase", 4096)
     assert found.interval.low < found.statistical_interval.low < 3000 < found.statistical_interval.high
     assert found.note == "no answer from http://fake: connection refused"
     assert found.learning_rate.current == 0.1

@@ -25,6 +25,7 @@ from noisescale_core.advice.parts.parts import Interval, LatestNoiseScale, RunSe
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.intervals import estimate_from_interval
+from noisescale_core.theory.learning_rate import averages_gradients
 
 NOT_MEASURED = LatestNoiseScale.of(NOTHING_MEASURED, NOTHING_MEASURED.reason)
 """The noise scale of a task without a resolved run."""
@@ -234,10 +235,11 @@ def begun(run: RunSetting) -> RunSoFar:
 
 def _log_mean(kappa: Kappa, run: RunSoFar) -> float:
     """Mean of ln κ at the moment that the noise scale is of."""
+    averages = averages_gradients(run.optimizer, run.momentum)
     if run.known is None:
-        return kappa.log_mean_at(run.progress, averages_gradients=run.averages_gradients)
+        return kappa.log_mean_at(run.progress, averages_gradients=averages)
     progress = None if run.progress is None else run.progress * run.known.share
-    return kappa.log_mean_at(progress, relative_rate=run.known.relative_rate, averages_gradients=run.averages_gradients)
+    return kappa.log_mean_at(progress, relative_rate=run.known.relative_rate, averages_gradients=averages)
 
 
 def is_wrong(run: RunSoFar) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from noisescale_core.advice.parts import reasons
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
-from noisescale_core.theory.learning_rate import averages_gradients
 
 if TYPE_CHECKING:
     from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
@@ -103,11 +102,6 @@ class RunSetting:
     num_devices: int | None = None
     usd_per_device_hour: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def averages_gradients(self) -> bool | None:
-        """Whether its optimizer averages gradients over steps; None where nobody knows."""
-        return averages_gradients(self.optimizer, self.momentum)
 
     @property
     def steps_left(self) -> int:
