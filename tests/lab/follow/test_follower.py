@@ -74,7 +74,7 @@ def test_the_rate_does_not_ratchet_over_twenty_changes(monkeypatch):
     monkeypatch.setattr("noisescale_lab.follow.look.STEPS_BETWEEN_LOOKS", 0.0)
     loop = Loop().follow()
 
-    loop.steps(3000, phi=lambda _: 4.0 if len(loop.batches) % 2 else 8192.0)
+    loop.steps(3500, phi=lambda _: 4.0 if len(loop.batches) % 2 else 8192.0)
 
     decisions = loop.follower.decisions
     assert len(decisions) >= 20
