@@ -94,8 +94,8 @@ MOVING = {"target": "moving transformer, 200 steps", "estimator": "8 micro-batch
     [
         ("off by (6) % after 32 steps", "truth", TRANSFORMER, "rms_log_error", 100),
         ("by (20) % after 12 steps of a moving one", "truth", MOVING, "rms_log_error", 100),
-        ("about (85) %", "odds", {"figure": f"{HALF_WAY}, said"}, "value", 1),
-        ("about 85 %, (88) % were right", "odds", {"figure": f"{HALF_WAY}, came true"}, "value", 1),
+        ("about (86) %", "odds", {"figure": f"{HALF_WAY}, said"}, "value", 1),
+        ("about 86 %, (91) % were right", "odds", {"figure": f"{HALF_WAY}, came true"}, "value", 1),
         ("cost (0.51) × what they cost", "policies_ours", OURS, "relative", 1),
         ("over (3,000) injected faults", "torture", {"figure": "faults"}, "value", 1),
         (r"takes (1.04) × \(10 M", "capture", {"figure": f"10 M transformer: {WATCHED}"}, "value", 1),

@@ -216,3 +216,19 @@ def test_a_batch_that_is_the_best_guess_is_not_compared_with_itself():
     assert (answer.decision, answer.effect) == ("keep_for_now", None)
     assert "Of all batches 2,048 costs least on average; it may cost " in answer.reason
     assert "probability" not in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"optimizer": "AdamW"}, "by momentum or Adam"),
+        ({"optimizer": "SGD", "momentum": 0.9}, "by momentum or Adam"),
+        ({"optimizer": "SGD", "momentum": 0.0}, "by plain SGD"),
+        ({"optimizer": "SGD"}, "by any optimizer"),
+        ({"optimizer": "Lion"}, "by any optimizer"),
+    ],
+)
+def test_the_odds_say_of_which_optimizers_they_are(changes, said):
+    odds = recommend(run(batch_size=32, **changes), asked=BALANCED).odds
+
+    assert odds.assumes.startswith(f"κ as in other tasks {said} with a quarter of the plan done")

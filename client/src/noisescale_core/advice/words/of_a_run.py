@@ -14,7 +14,7 @@ from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.estimators.windows import run_until_resolved
 from noisescale_core.theory.expected_cost import Stake
-from noisescale_core.theory.learning_rate import Rule, RuleFamily, family_of
+from noisescale_core.theory.learning_rate import Rule, RuleFamily, averages_gradients, family_of
 
 if TYPE_CHECKING:
     from noisescale_core.advice.limits.predictions import Banded
@@ -167,15 +167,20 @@ def _spread(value: float, low: float, high: float, example: str) -> str:
     return "{} {example}s ({} – {})".format(*said, example=example)
 
 
+BY_OPTIMIZER = {True: "by momentum or Adam", False: "by plain SGD", None: "by any optimizer"}
+"""By whether it averages gradients over steps."""
+
+
 def assumes(run: RunSoFar, evidence: Evidence) -> str:
     """What the odds rest on besides the measurement."""
     if evidence.num_measurements:
         return evidence.kappa.said
     if not _is_measured(run):
         return "What published language models of as many tokens had: nothing is measured yet."
+    others = f"κ as in other tasks {BY_OPTIMIZER[averages_gradients(run.optimizer, run.momentum)]}"
     if run.progress is None:
-        return "κ as in other tasks with a quarter of the plan done: nobody has said a plan (planned_steps)."
-    return f"κ as in other tasks with {percent(run.progress)} of the plan done: this task has no sweep or branch yet."
+        return f"{others} with a quarter of the plan done: nobody has said a plan (planned_steps)."
+    return f"{others} with {percent(run.progress)} of the plan done: this task has no sweep or branch yet."
 
 
 def _waits_to_be_confirmed(scale: NoiseScaleEstimate) -> bool:
