@@ -127,6 +127,25 @@ def test_a_step_that_ignores_its_closure_counts_and_is_not_looked_at():
     assert [look.number for look in path.arrived()] == [1]
 
 
+def test_what_else_an_optimizer_takes_is_handed_to_it_as_it_is():
+    model, taken = small_model(), []
+
+    class Takes(torch.optim.Optimizer):
+        def step(self, gradients=None, *, scale=1.0):
+            taken.append((gradients, scale))
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.mul_(0.9)
+
+    optimizer = Takes(model.parameters(), {"lr": 0.1})
+    path = follow(model, optimizer)
+
+    optimizer.step([1.0, 2.0], scale=3.0)
+
+    assert taken == [([1.0, 2.0], 3.0)]
+    assert [look.number for look in path.arrived()] == [0]
+
+
 def test_decoupled_decay_is_no_part_of_the_update_and_each_group_has_its_own():
     """AdamW beside an Adam that starts each step from the decayed parameters: what that one does is the update."""
     model = small_model()

@@ -149,9 +149,9 @@ class UpdatePath:
         if torch.compiler.is_compiling():
             return None
         _, *rest = given
-        closure: Callable[[], Any] | None = rest[0] if rest else named.get("closure")
-        self._awaits_gradients = closure is not None
-        if closure is None:
+        closure: Any = rest[0] if rest else named.get("closure")
+        self._awaits_gradients = callable(closure)
+        if not callable(closure):  # what some optimizers take first is none
             self._before_update()
             return None
 
