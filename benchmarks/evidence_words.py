@@ -14,7 +14,11 @@ def source(name: str) -> str:
     """Where a table comes from: its file, commits and commands."""
     rows = read(name)
     origins = dict.fromkeys((row["commit"], row.get("command") or "noisescale reproduce") for row in rows)
-    return f"From `benchmarks/results/{name}.csv`, " + "; ".join(f"commit {c}: `{how}`" for c, how in origins) + ".\n"
+    commands: dict[str, list[str]] = {}
+    for commit, how in origins:
+        commands.setdefault(commit, []).append(f"`{how}`")
+    said = "; ".join(f"commit {commit}: {', '.join(those)}" for commit, those in commands.items())
+    return f"From `benchmarks/results/{name}.csv`, {said}.\n"
 
 
 def value(figures: dict[str, dict[str, str]], figure: str, digits: int) -> str:
