@@ -148,7 +148,7 @@ class UpdatePath:
         # while torch.compile traces, the hook must be empty: a counter would make it compile again at each step
         if torch.compiler.is_compiling():
             return None
-        _, *rest = given
+        rest = given[1:]
         closure: Any = rest[0] if rest else named.get("closure")
         self._awaits_gradients = callable(closure)
         if not callable(closure):  # what some optimizers take first is none
