@@ -13,7 +13,8 @@ from client.capture.per_example.brute_force_examples import (
 
 B = 6
 
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 1e-5, torch.float16: 1e-5}
+# how a processor adds up a convolution in 32 bit makes up to 1.1e-5
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 1e-5, torch.float16: 1e-5}
 
 
 class TransposedLinear(nn.Module):
