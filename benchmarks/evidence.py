@@ -93,18 +93,20 @@ def _regret_of_today() -> Iterator[str]:
         "**The present policy**, on seeds that it had not met: the seven held-out tasks again, with noise from single "
         "examples and, one seed, from four small batches of a step; and long runs, one seed: ",
         "; ".join(f"{words} ({rates})" for words, rates in _long_runs(rows)),
-        ".",
+        ". Lines of an earlier policy say so.",
     )
     yield "| tasks | rate | noise from | policy | regret, median / p90 | of right starts | relative | missed |"
     yield "|---|---|---|---|---|---|---|---|"
     tables = dict.fromkeys((row["split"], row["rate"], row["noise_from"], row["tasks"]) for row in rows)
+    present = max(rows, key=lambda row: row["date"])["code"]
     for split, rate, noise, tasks in tables:
         some = [row for row in rows if (row["split"], row["noise_from"], row["tasks"]) == (split, noise, tasks)]
         about = f"{split}, {tasks} alone" if split == "long" and " " not in tasks else split
         for policy, name in POLICIES.items():
             everything, right = (_policy(some, rate, policy, kind) for kind in ("all", "right"))
             if everything and right:
-                yield f"| {about} | {rate} | {noise} | {name} | {_cells(everything, right)}"
+                old = "" if everything["code"] == present else ", **earlier policy**"
+                yield f"| {about}{old} | {rate} | {noise} | {name} | {_cells(everything, right)}"
     yield ""
     yield source("policies_ours")
     yield from evidence_of_rates.in_programs()

@@ -1,8 +1,8 @@
 """Fit the course of κ over a run, and how φ goes with a falling rate, on the design tasks. Writes results/kappa.csv.
 
-What `noisescale_core.advice.evidence.kappa` holds as `COURSE`, `RATE_EXPONENT`, `OF_AVERAGED_GRADIENTS` and the
-standard deviations for odds are these figures, rounded; the held-out tasks stand beside and are not fitted. `--smoke`
-fits one task and writes nothing.
+What `noisescale_core.advice.evidence.kappa` holds as `COURSE`, `RATE_EXPONENT` and `OF_AVERAGED_GRADIENTS` are
+these figures, rounded; `ODDS_LOG_SD` lies a little below its own. The held-out tasks stand beside and are not fitted.
+`--smoke` fits one task and writes nothing.
 """
 
 import math

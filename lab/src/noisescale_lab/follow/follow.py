@@ -73,7 +73,7 @@ def follow(
         )
     plan = Plan(
         optimizer=type(getattr(optimizer, "optimizer", optimizer)).__name__,
-        momentum=float(optimizer.param_groups[0].get("momentum", 0.0)),
+        momentum=float(optimizer.param_groups[0].get("momentum") or 0.0),
         first_batch=_first_batch(batches, run),
         price=_price(price),
         planned_steps=planned_steps or run.description.planned_steps,

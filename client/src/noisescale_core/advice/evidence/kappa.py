@@ -22,8 +22,8 @@ ODDS_LOG_SD = 1.0
 """Standard deviation of ln κ for odds and choices where no sweep has calibrated the task.
 
 Over design tasks of ours it is 1.1 about the course below by plain SGD and 1.3 where gradients are averaged, runs at a
-quarter to four times the best rate included. Odds with 1.0 come true as often as they say; with more they are too timid
-(`docs/deciding.md`)."""
+quarter to four times the best rate included. Odds with 1.0 that a smaller batch is cheaper come true within 5 % of what
+they say, those of larger ones more often; with more all are more timid (`docs/deciding.md`)."""
 
 COURSE = ((0.10, 0.23), (0.25, 0.22), (0.50, -0.34), (1.0, -0.78))
 """Mean of ln κ by progress for plain SGD, φ being that of the moment: it rises as a run goes on, and B_crit is one

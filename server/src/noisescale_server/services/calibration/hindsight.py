@@ -116,9 +116,9 @@ async def of_project(session: AsyncSession, project: str | None) -> Account:
         if not live.covered:
             continue
         looks = await run_history.looks_of(session, live, live.newest_step)
-        # milliseconds of arithmetic, for which no other request should wait
         momentum = await momentum_of(session, run, live, live.newest_step)
         setting = Setting(_planned(run, live), batch_size, averages_gradients(run.optimizer, momentum))
+        # milliseconds of arithmetic, for which no other request should wait
         found = await asyncio.to_thread(_of_run, looks, setting, critical_batch)
         for share in SHARES:
             by_share[share] += found[share]
