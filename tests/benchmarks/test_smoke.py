@@ -21,8 +21,8 @@ SCRIPTS = sorted(
 )
 """Found by their names: a new one cannot be forgotten."""
 
-CLIFF_SECONDS = 60.0
-"""Of a machine that does nothing else: three times what is asked for, and beyond it the smoke form is lost."""
+CLIFF_SECONDS = 200.0
+"""Of a machine that does nothing else: ten times what is asked for, and beyond it the smoke form is lost."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(900)]
 
@@ -54,6 +54,7 @@ def test_a_benchmark_runs_in_its_smoke_form_and_writes_no_result(script, tmp_pat
         said, complained = process.communicate(timeout=CLIFF_SECONDS * processes_a_core())
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGTERM)  # the servers that it has started, too, which end their Postgres
+        process.communicate()  # pipes that stay open would fail whichever test comes when they are found
         raise
 
     assert process.returncode == 0, said[-2000:] + complained[-4000:]

@@ -1,14 +1,20 @@
 """A served dashboard that is full: the demo's data are loaded as a reader would load them."""
 
+import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from noisescale.commands import main
 from noisescale_dashboard.app import mount
 from served_app import TOKEN, served_app
+
+WAITING_RUNS = re.compile(r"^noisescale_waiting_runs\{.*\} (\S+)$", re.MULTILINE)
+LONGEST_WAIT = 120.0
 
 
 @contextmanager
@@ -36,3 +42,15 @@ def load_demo(address: str, state: Path) -> None:
         patch.setenv("NOISESCALE_API_KEY", TOKEN)
         patch.setenv("NOISESCALE_DIR", str(state))
         assert main(["demo", "--data"]) == 0
+    _wait_until_decided(address)
+
+
+def _wait_until_decided(address: str) -> None:
+    """Wait for what the server does by itself after data have come, which lists of runs are filtered by."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
+        while waiting := sum(
+            float(number) for number in WAITING_RUNS.findall(http.get("/metrics").raise_for_status().text)
+        ):
+            assert time.monotonic() < deadline, f"{waiting:.0f} runs still wait for what is decided of them"
+            time.sleep(0.1)
