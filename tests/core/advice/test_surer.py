@@ -114,7 +114,7 @@ def test_the_next_step_says_what_a_branch_costs():
 
 
 def test_a_decayed_learning_rate_decides_nothing_and_points_to_the_time_before():
-    found = advice(advised_run(batch_size=2.0, learning_rate=0.005), KNOWN)
+    found = advice(advised_run(spent=[stretch(2.0)] * 50, batch_size=2.0, learning_rate=0.005), KNOWN)
 
     assert found.decision == "insufficient_evidence"
     assert "below a tenth of its peak" in found.reason

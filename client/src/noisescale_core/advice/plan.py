@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from noisescale_core.advice.evidence.critical_belief import LARGEST, SMALLEST
 from noisescale_core.advice.evidence.evidence import Evidence
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, rounding
-from noisescale_core.advice.parts.known_noise_scale import informs, is_decayed
+from noisescale_core.advice.parts.known_noise_scale import is_decayed, peak_of
 from noisescale_core.advice.parts.parts import Interval, RunSetting, SpentPoint
 from noisescale_core.advice.question import Limits
 from noisescale_core.theory import schedule as theory
@@ -174,11 +174,11 @@ def growth(spent: Sequence[SpentPoint]) -> tuple[float, float]:
     B + φ examples buy (McCandlish et al. 2018, arXiv:1812.06162, eq. D.1).
     """
     so_far, points = 0.0, []
-    peak = max((point.learning_rate or 0.0 for point in spent), default=0.0)
+    peak = peak_of(spent)
     for point in spent:
         if point.batch_size and point.value and point.examples > 0 and SMALLEST < point.value < LARGEST:
             so_far += point.examples / point.batch_size * step_efficiency(point.value, point.batch_size)
-            if point.is_resolved and informs(point, peak):
+            if point.is_resolved and peak.informs(point.learning_rate, point.batch_size):
                 points.append((so_far, point.value))
     later = [(math.log(s), math.log(phi)) for s, phi in points if s > so_far / 2]
     if len(later) < MIN_STRETCHES or later[0][0] == later[-1][0]:
