@@ -20,6 +20,7 @@ from results_file import Figure, write
 from smoke import size
 
 ROUNDS = size(10, 1)
+WARM_UPS = size(1, 0)
 CHROMIUM = os.environ.get("NOISESCALE_CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
@@ -101,10 +102,10 @@ def compare(ours: str, empty: str) -> list[Figure]:
     received = strangers = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        for index in range(ROUNDS + 1):
+        for index in range(WARM_UPS + ROUNDS):
             for url in (ours, empty, empty, ours):
                 seconds, size, unknown = seconds_to_first_chart(browser, url)
-                if index:
+                if index >= WARM_UPS:
                     times[url].append(seconds)
                 if url == ours:
                     received, strangers = size, strangers + unknown

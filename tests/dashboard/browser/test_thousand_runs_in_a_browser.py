@@ -3,12 +3,13 @@
 What is cut says so, no number is cut, no two labels overlap, no card is blank, no page scrolls sideways, axe is quiet.
 """
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, BrowserContext, Page
 
 import thousand_runs
 from axe_findings import DRAWINGS, serious_findings
@@ -16,7 +17,7 @@ from card_numbers import MOST_NUMBERS, MOST_PIXELS, shown_card
 from noisescale_dashboard.app import mount
 from page_geometry import complaints
 from served_app import TOKEN, served_app
-from served_demo import load_demo
+from served_demo import LONGEST_WAIT, load_demo
 from thousand_runs import Made
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.processes]
@@ -101,10 +102,15 @@ def ids_of(made: tuple[Made, ...], http: httpx.Client) -> dict[str, str]:
 
 
 def rate_off(http: httpx.Client, decision: str) -> str:
-    """The id of the demo's first run with this decision whose learning rate is too low or too high."""
-    listed = http.get("/runs", params={"project": "demo", "decision": decision, "limit": 100}).json()["runs"]
-    verdicts = ((run["id"], http.get(f"/runs/{run['id']}/learning-rate").json()["verdict"]) for run in listed)
-    return str(next(run_id for run_id, verdict in verdicts if verdict in ("too_low", "too_high")))
+    """The id of a run of the demo with this decision whose learning rate is too low or too high, once it is decided."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    while time.monotonic() < deadline:
+        listed = http.get("/runs", params={"project": "demo", "decision": decision, "limit": 100}).json()["runs"]
+        for run in listed:
+            if http.get(f"/runs/{run['id']}/learning-rate").json()["verdict"] in ("too_low", "too_high"):
+                return str(run["id"])
+        time.sleep(1.0)
+    raise AssertionError(f"no run of the demo with {decision} and a rate that is off")
 
 
 def run_of(made: tuple[Made, ...], kind: str, *, task: str | None = None, state: str | None = None) -> str:
@@ -117,18 +123,28 @@ def run_of(made: tuple[Made, ...], kind: str, *, task: str | None = None, state:
     return str(next(fits).id)
 
 
-@pytest.fixture(params=WIDTHS, ids=lambda width: f"{width} px")
-async def page(request: pytest.FixtureRequest, browser: Browser, team: Team) -> AsyncIterator[Page]:
-    """A page of a reader who is logged in; light where it is wide, dark on a phone."""
+@pytest.fixture(scope="module", params=WIDTHS, ids=lambda width: f"{width} px")
+async def reader(request: pytest.FixtureRequest, browser: Browser, team: Team) -> AsyncIterator[BrowserContext]:
+    """A reader who is logged in and keeps what was loaded; light where it is wide, dark on a phone."""
     width = int(request.param)
     theme = "light" if width > 1000 else "dark"
     context = await browser.new_context(
         viewport={"width": width, "height": 1000}, color_scheme=theme, reduced_motion="reduce"
     )
-    opened = await context.new_page()
-    await opened.goto(f"{team.url}/login?token={TOKEN}&next=/settings")
-    yield opened
+    page = await context.new_page()
+    await page.goto(f"{team.url}/login?token={TOKEN}&next=/settings")
+    await page.close()
+    yield context
     await context.close()
+
+
+@pytest.fixture
+async def page(reader: BrowserContext) -> AsyncIterator[Page]:
+    """A page of the reader, in the theme that the system asks for."""
+    opened = await reader.new_page()
+    yield opened
+    await opened.evaluate("localStorage.clear()")
+    await opened.close()
 
 
 FITS = """() => Array.from(document.querySelectorAll("#content .js-plotly-plot .main-svg")).every((svg) =>

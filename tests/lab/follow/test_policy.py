@@ -162,6 +162,32 @@ def test_the_next_move_waits_until_the_progress_has_grown():
     assert asked(state, next_move=0.26)[0].learning_rate == 0.4
 
 
+def moved_in_turn(ratios: list[float]) -> list[float]:
+    """Octaves of each move of a rate whose path says so in turn, each past its probation."""
+    state, memory, moves = make_state(loss=0.9), start(make_state()), []
+    for number, ratio in enumerate(ratios):
+        state = replace(state, progress=0.03 * 2**number, path=path(ratio))
+        action, memory = advise(state, memory, SETTINGS)
+        moves.append(math.log2(action.learning_rate / state.learning_rate))
+        state, memory = replace(state, learning_rate=action.learning_rate), replace(memory, probation=None)
+    return moves
+
+
+def test_a_move_that_goes_back_is_half_as_large_as_any_before_and_a_quarter_of_an_octave_at_least():
+    """The best rate lies between: a rate that went to and fro by octaves cost a fine-tuned language model a fifth."""
+    assert moved_in_turn([-3.0, 3.0, -3.0, 3.0]) == pytest.approx([1.0, -0.5, 0.25, -0.25])
+    assert moved_in_turn([-3.0, -3.0, 3.0, 3.0]) == pytest.approx([1.0, 1.0, -0.5, -0.5])
+
+
+def test_a_move_that_was_undone_makes_the_next_one_no_smaller():
+    _, raised = asked(make_state(path=path(-3.0)))
+    undo, after = advise(make_state(learning_rate=0.8, loss=1.9), raised, SETTINGS)
+    lowered, _ = advise(make_state(progress=0.5, path=path(3.0)), after, SETTINGS)
+
+    assert isinstance(undo, Undo)
+    assert lowered.learning_rate == pytest.approx(0.2)
+
+
 @pytest.mark.parametrize(("optimizer", "momentum", "ratio"), [("SGD", 0.0, -0.2), ("AdamW", 0.9, 0.0)])
 def test_losses_that_fall_by_what_was_promised_say_that_the_rate_is_too_low(optimizer, momentum, ratio):
     silent, kept, broken = (

@@ -27,6 +27,7 @@ def served_demo(database_url: str, state: Path) -> Iterator[str]:
     """
     with served_app(database_url, extend=mount) as address:
         load_demo(address, state)
+        _wait_until_decided(address)
         yield address
 
 
@@ -42,7 +43,6 @@ def load_demo(address: str, state: Path) -> None:
         patch.setenv("NOISESCALE_API_KEY", TOKEN)
         patch.setenv("NOISESCALE_DIR", str(state))
         assert main(["demo", "--data"]) == 0
-    _wait_until_decided(address)
 
 
 def _wait_until_decided(address: str) -> None:

@@ -22,6 +22,8 @@ class Settings:
         largest_shrink: Factor by which it shrinks at most at once.
         least_octaves: Of the rate from the best one; nearer ones stay.
         most_octaves: By which the rate moves at most at once.
+        turned: Factor on that after each move which goes back from where the one before it went.
+        least_turned: Octaves that are left at least.
         first_batch: Progress from which the batch may change.
         first_batch_steps: The same in steps, without a plan.
         first_move: Progress from which the rate may move, where its path tells something by then (`rate_lines.py`:
@@ -51,6 +53,8 @@ class Settings:
     largest_shrink: float = 8.0
     least_octaves: float = 0.6
     most_octaves: float = 1.0
+    turned: float = 0.5
+    least_turned: float = 0.25
     first_batch: float = 0.01
     first_batch_steps: int = 50
     first_move: float = 0.03
@@ -97,6 +101,8 @@ class Memory:
         anchor_rate: That learning rate.
         guarded_from: Progress from which the guard looks at the loss.
         next_move: Progress from which the rate may move.
+        most_octaves: By which it moves at most at once: less after each move that went back.
+        last_octaves: By which it moved last; 0 before the first move, and after one that was undone.
         ceiling: Highest base learning rate that may be tried.
         probation: Of the last raise; None where none is on probation.
         restarts: So far.
@@ -107,6 +113,8 @@ class Memory:
     anchor_rate: float
     guarded_from: float
     next_move: float
+    most_octaves: float = 1.0
+    last_octaves: float = 0.0
     ceiling: float = math.inf
     probation: Probation | None = None
     restarts: int = 0
@@ -115,4 +123,4 @@ class Memory:
     @classmethod
     def at_start(cls, *, batch: int, learning_rate: float, settings: Settings) -> "Memory":
         """Before the first decision."""
-        return cls(batch, learning_rate, settings.guard_from, settings.first_move)
+        return cls(batch, learning_rate, settings.guard_from, settings.first_move, settings.most_octaves)

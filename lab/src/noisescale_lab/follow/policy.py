@@ -10,7 +10,8 @@ One policy, measured against others on real tasks in `docs/policies.md`. Its par
    grows; for Adam by the fourth root of the gain. It is computed from the last rate that was judged, as a rule that is
    applied to its own results ratchets.
 3. *Rate.* The path of the parameters says how far the rate is from the best one (`rate_lines.py`), from a share of the
-   plan on that differs by family. It moves there, an octave at most at once.
+   plan on that differs by family. It moves there, an octave at most at once, and half as far after each move that
+   went back from where the one before it went.
 4. *Probation.* A raise is undone, weights and optimizer states with it, where the loss rises after it. Where nothing
    can be undone no rate is raised by more than √2 at once.
 5. *Extend.* A run that goes on beyond its plan trains with what its schedule has left of the rate. It gets back what
@@ -171,6 +172,7 @@ def _undone(run: RunState, memory: Memory, before: Probation, settings: Settings
         anchor_rate=before.learning_rate,
         ceiling=min(memory.ceiling, settings.ceiling * before.learning_rate),
         next_move=run.progress * settings.wait_after_undo,
+        last_octaves=0.0,
         probation=None,
     )
     return Undo(before.batch, before.learning_rate, f"{why}: back to what was before the raise"), remembered
@@ -203,6 +205,7 @@ def _restart(run: RunState, memory: Memory, settings: Settings, why: str) -> Fou
         anchor_rate=rate,
         guarded_from=run.progress + settings.guard_from,
         next_move=run.progress + settings.first_move,
+        last_octaves=0.0,
         ceiling=min(memory.ceiling, run.learning_rate / math.sqrt(2)),
         probation=None,
         restarts=memory.restarts + 1,
@@ -249,12 +252,23 @@ def _rate_change(run: RunState, memory: Memory, settings: Settings, found: Octav
     """The move of the rate that its path asks for; None where it asks for none."""
     if found is None or run.progress < memory.next_move or abs(found.mean) <= settings.least_octaves:
         return None
-    octaves = max(-settings.most_octaves, min(settings.most_octaves, -found.mean))
+    most = memory.most_octaves
+    if memory.last_octaves * -found.mean < 0:
+        # either move may have gone too far: the best rate lies between
+        most = min(most, max(settings.least_turned, settings.turned * most))
+    octaves = max(-most, min(most, -found.mean))
     rate = min(run.learning_rate * 2**octaves, memory.ceiling)
     if abs(math.log2(rate / run.learning_rate)) < math.log2(settings.least_raise):
         return None
     reason = f"the learning rate is {_distance(found)} by the path of the parameters"
-    waiting = replace(memory, anchor_batch=run.batch, anchor_rate=rate, next_move=run.progress * settings.wait)
+    waiting = replace(
+        memory,
+        anchor_batch=run.batch,
+        anchor_rate=rate,
+        next_move=run.progress * settings.wait,
+        most_octaves=most,
+        last_octaves=octaves,
+    )
     return _changed(run, waiting, settings, Train(run.batch, rate, reason))
 
 
