@@ -1,6 +1,7 @@
 """A sender over its share waits; the others do not notice."""
 
 import gzip
+import time
 from collections.abc import AsyncIterator, Callable
 from uuid import uuid4
 
@@ -54,10 +55,14 @@ async def test_bombs_soon_use_up_the_share_and_are_told_that_they_are_too_large_
     bomb = {"content": gzip.compress(bytes(4 << 20)), "headers": {"Content-Encoding": "gzip"} | JSON}
     async with running_app(new_database(), batches_per_minute=250) as app, client_of(app) as client:
         path = f"/api/v1/streams/{uuid4()}/batches"
+        began = time.monotonic()
         statuses = [(await client.post(path, **bomb)).status_code for _ in range(60)]
+        given_back = (time.monotonic() - began) * 250 / 60
 
-    # two hundred-fold, then one by one
-    assert (statuses.index(429), set(statuses[:50]), set(statuses[50:])) == (50, {413}, {429})
+    # two hundred-fold, then one by one; a slow machine is given back some of its share meanwhile
+    assert set(statuses[:50]) == {413}
+    assert set(statuses[50:]) <= {413, 429}
+    assert statuses[50:].count(413) <= given_back
 
 
 async def test_reading_goes_on(client: httpx.AsyncClient) -> None:
