@@ -174,7 +174,7 @@ def moved_in_turn(ratios: list[float]) -> list[float]:
 
 
 def test_a_move_that_goes_back_is_half_as_large_as_any_before_and_a_quarter_of_an_octave_at_least():
-    """The best rate lies between: a rate that went to and fro by octaves cost a fine-tuned language model a fifth."""
+    """The best rate lies between the two (decision 44)."""
     assert moved_in_turn([-3.0, 3.0, -3.0, 3.0]) == pytest.approx([1.0, -0.5, 0.25, -0.25])
     assert moved_in_turn([-3.0, -3.0, 3.0, 3.0]) == pytest.approx([1.0, 1.0, -0.5, -0.5])
 

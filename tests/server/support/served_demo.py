@@ -49,8 +49,10 @@ def _wait_until_decided(address: str) -> None:
     """Wait for what the server does by itself after data have come, which lists of runs are filtered by."""
     deadline = time.monotonic() + LONGEST_WAIT
     with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
-        while waiting := sum(
-            float(number) for number in WAITING_RUNS.findall(http.get("/metrics").raise_for_status().text)
-        ):
-            assert time.monotonic() < deadline, f"{waiting:.0f} runs still wait for what is decided of them"
+        while True:
+            found = WAITING_RUNS.findall(http.get("/metrics").raise_for_status().text)
+            assert found, "the server no longer says which runs wait"
+            if not any(float(number) for number in found):
+                return
+            assert time.monotonic() < deadline, f"runs still wait for what is decided of them: {found}"
             time.sleep(0.1)
