@@ -17,6 +17,7 @@ from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
 from noisescale.capture.forwards import Pairing
 from noisescale.capture.hooks.exchange import RankExchange
 from noisescale.capture.hooks.hooks import Hooks, guard
+from noisescale.capture.hooks.nested_steps import once_an_update
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.parameter_groups import TrainedParameters, group_parameters
@@ -114,7 +115,9 @@ class Watch(Generic[Tag]):
             self._chosen.share_with_ranks(self.job.num_ranks, is_by_rank=self.job.is_by_rank)
         # one for as long as the watch lasts: a program's own hooks are called in the same loop, whose list must stay
         after_step = functools.partial(guard, on_fault, lambda *_: self._hooks.end_step(self._on_step))
-        self._step_handles = [] if optimizer is None else [optimizer.register_step_post_hook(after_step)]
+        self._step_handles = []
+        if optimizer is not None:
+            self._step_handles.append(optimizer.register_step_post_hook(once_an_update(optimizer, after_step)))
         # of all that the optimizer holds, of which the norms may cover a part
         if self._looks:
             self.path = follow(self._held(), optimizer, self.job, on_fault, self._looks)

@@ -127,6 +127,35 @@ def test_a_step_that_ignores_its_closure_counts_and_is_not_looked_at():
     assert [look.number for look in path.arrived()] == [1]
 
 
+def test_an_update_that_ends_in_an_error_is_not_the_last_that_is_looked_at():
+    """As where memory ran out and the program tries again: it counts, and the looks go on."""
+    model = small_model()
+
+    class Fails(torch.optim.SGD):
+        num_calls = 0
+
+        def step(self, closure=None):
+            self.num_calls += 1
+            if self.num_calls == 2:
+                raise MemoryError
+            for parameter in model.parameters():
+                parameter.data.sub_(parameter.grad)
+
+    optimizer = Fails(model.parameters(), lr=0.1)
+    path = follow(model, optimizer)
+    step(model, optimizer, 0)
+
+    with pytest.raises(MemoryError):
+        step(model, optimizer, 1)
+    step(model, optimizer, 2)
+    before = flat(model)
+    step(model, optimizer, 3)
+
+    looks = path.arrived()
+    assert [look.number for look in looks] == [0, 2, 3]
+    assert looks[-1].sq_norm == pytest.approx(float((flat(model) - before).square().sum()), rel=1e-4)
+
+
 def test_what_else_an_optimizer_takes_is_handed_to_it_as_it_is():
     model, taken = small_model(), []
 

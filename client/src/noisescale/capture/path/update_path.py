@@ -19,6 +19,7 @@ from torch import Tensor
 
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.hooks.hooks import OnFault, guard
+from noisescale.capture.hooks.nested_steps import once_an_update
 from noisescale.capture.path.count_sketch import CountSketch
 from noisescale.capture.path.look_plan import SHARE, LookPlan
 from noisescale.capture.path.optimizer_facts import decay_of, momentum_of
@@ -115,8 +116,8 @@ class UpdatePath:
         self.watch(parameters)
         self._before_update, self._awaits_gradients = guard(self._before), False
         self._handles: list[RemovableHandle] = [
-            optimizer.register_step_pre_hook(self._begin_step),
-            optimizer.register_step_post_hook(guard(self._after)),
+            optimizer.register_step_pre_hook(once_an_update(optimizer, self._begin_step)),
+            optimizer.register_step_post_hook(once_an_update(optimizer, guard(self._after))),
         ]
 
     def watch(self, parameters: Sequence[Tensor]) -> None:
@@ -165,6 +166,8 @@ class UpdatePath:
         return ((given[0], with_look, *rest[1:]), named) if rest else (given, named | {"closure": with_look})
 
     def _before(self) -> None:
+        if self._before_GM is not None:  # the update of the last look ended in an error
+            self._before_GM, self._is_working = None, False
         number = self.num_updates
         is_look = self.looks_at_next and not self._is_working
         self.num_updates = number + 1
