@@ -3,8 +3,8 @@
 Resumable: what is finished is kept under .dev/policies and used again until a policy, the replay or a reference
 changes. `--ours` replays ours and what it is compared with on fresh seeds, on long runs, and with noise that is told
 from small batches, and writes results/policies_ours.csv. Long tasks take hours: `--finished` writes the tables of what
-is there so far, and `--task` adds the tables of one long task to those of the file. A smoke run prints a small table
-and writes nothing.
+is there so far, and `--task` adds the tables of one long task to those of the file, `--leave-out` without a policy: the
+control B = r is most of the time of a language model. A smoke run prints a small table and writes nothing.
 """
 
 import argparse
@@ -98,11 +98,15 @@ OURS_AGAIN = (
 )
 
 
-def parts_of(task: str | None) -> tuple[Part, ...]:
-    """The tables of ours; of one long task alone where it is named."""
+def parts_of(task: str | None, left_out: Sequence[str] = ()) -> tuple[Part, ...]:
+    """The tables of ours; of one long task alone where it is named, without some policies."""
     if task is None:
         return OURS_AGAIN
-    return tuple(replace(part, tasks=(task,)) for part in OURS_AGAIN if part.split == "long")
+    return tuple(
+        replace(part, tasks=(task,), policies=tuple(policy for policy in part.policies if policy not in left_out))
+        for part in OURS_AGAIN
+        if part.split == "long"
+    )
 
 
 QUICK = Part("smoke", ("digits_softmax",), (20,), policies=("keep",))
@@ -181,13 +185,19 @@ def show(part: Part, found: Sequence[Score]) -> None:
         )
 
 
-def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]], task: str | None = None) -> None:
+def write(
+    what: str,
+    tables: Sequence[tuple[Part, Sequence[Score]]],
+    task: str | None = None,
+    left_out: Sequence[str] = (),
+) -> None:
     """All scores.
 
     Args:
         what: Name of the results.
         tables: The parts with theirs.
         task: The only task of these tables, which join those of others in the file; None: they are all there are.
+        left_out: Policies that were not replayed.
     """
     rows = [
         {
@@ -204,7 +214,7 @@ def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]], task: str |
     command = "python benchmarks/policies/benchmark_policies.py" + (" --ours" if what == RESULTS_OF_OURS else "")
     kept: Sequence[dict[str, str]] = ()
     if task is not None:
-        command += f" --task {task}"
+        command += f" --task {task}" + "".join(f' --leave-out "{policy}"' for policy in left_out)
         with (FOLDER / f"{what}.csv").open(newline="") as file:
             kept = [row for row in csv.DictReader(file) if row["tasks"] != task]
     write_rows(what, rows, command=command, kept=kept)
@@ -218,6 +228,9 @@ def main() -> None:
         "--sweep", action="store_true", help="sweep long tasks first that have no reference yet, and end"
     )
     parser.add_argument("--task", choices=SWEPT, help="with --ours: this long task alone, beside what the file has")
+    parser.add_argument(
+        "--leave-out", choices=FEW_OF_LONG, action="append", default=[], help="with --task: not this policy"
+    )
     parser.add_argument("--finished", action="store_true", help="replay nothing: tables of what is finished")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -225,14 +238,17 @@ def main() -> None:
         complete(REFERENCES, tuple(LONG))
         return
     tables = []
-    for whole in (QUICK,) if IS_SMOKE else parts_of(asked.task) if asked.ours else PARTS:
+    for whole in (QUICK,) if IS_SMOKE else parts_of(asked.task, asked.leave_out) if asked.ours else PARTS:
         part = finished(whole) if asked.finished else whole
         if not part.tasks:
             continue
         found = scores({name: outcomes_of(part, name) for name in part.tasks})
         show(part, found)
         tables.append((part, found))
-        write(RESULTS_OF_OURS if asked.ours else RESULTS, tables, asked.task if asked.ours else None)
+        if asked.ours:
+            write(RESULTS_OF_OURS, tables, asked.task, asked.leave_out)
+        else:
+            write(RESULTS, tables)
 
 
 if __name__ == "__main__":
