@@ -113,12 +113,10 @@ test: setup  ## check, and what a change can break, browser tests included
 test-fast: setup  ## the inner loop: no browser, no database, no processes, nothing that takes a third of a second
 	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadfile
 
-# Three at once, as most of them wait for processes and disks. Two of those with pages: with three, pages are now and
-# then slower than their tests wait. Then by themselves the few that hold answers to a clock.
-TOGETHER := --dist loadfile --no-loadscope-reorder
+# Two at once fill two cores: with three, servers and pages are now and then slower than their tests wait. Then by
+# themselves the few that hold answers to a clock.
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	$(BIN)/pytest -m "slow and not alone and not browser" --numprocesses 3 $(TOGETHER)
-	$(BIN)/pytest -m "slow and not alone and browser" --numprocesses 2 $(TOGETHER)
+	$(BIN)/pytest -m "slow and not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 25
 	$(BIN)/pytest -m "slow and alone"
 
 test-gpu: setup  ## what needs a CUDA device

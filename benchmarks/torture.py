@@ -85,7 +85,7 @@ def figures_of(outcomes: Sequence[Outcome]) -> list[Figure]:
 
 def planted(postgres: KillablePostgres, folder: Path) -> list[Figure]:
     """Which planted bugs were caught, and whether the stories end well without them."""
-    for name, story in itertools.islice(STORIES.items(), size(None, 1)):
+    for name, story in itertools.islice(STORIES.items(), size(None, 0)):
         verdict = story(folder / name.replace(" ", "_"), postgres, "")
         print(f"{name}: {verdict}", flush=True)
         if not verdict.is_good:

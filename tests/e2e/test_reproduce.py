@@ -66,9 +66,9 @@ def finished(arguments):
 
 
 def start(folder):
-    """The command in a process of its own, on three small tasks."""
+    """The command in a process of its own, on two small tasks."""
     arguments = ["reproduce", "--quick", "--no-server", "--processes", "1", "--folder", str(folder)]
-    arguments += ["--tasks", "powerlaw_regression,iris_softmax,diabetes_linreg"]
+    arguments += ["--tasks", "powerlaw_regression,diabetes_linreg"]
     return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True)
 
 
@@ -84,11 +84,11 @@ def test_a_run_that_is_killed_half_way_goes_on_and_gives_the_figures_of_one_that
         time.sleep(0.2)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    before = {path.name for path in broken.glob("*.json")}
+    num_before = len(list(broken.glob("*.json")))
     rest, _ = start(broken).communicate()
 
-    assert 1 <= len(before) < 3
-    assert f"{len(before)} of 3 tasks were there already" in rest
+    assert num_before == 1
+    assert "1 of 2 tasks were there already" in rest
     assert "tasks were there already" not in whole
     files = sorted(path.name for path in (straight / "summary").iterdir())
     assert {"targets.csv", "summary.json"} <= set(files)

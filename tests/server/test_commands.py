@@ -69,8 +69,20 @@ class Server:
         self.process.communicate()
 
     def exit_code_and_errors(self) -> tuple[int, str]:
-        errors = self.process.communicate(timeout=90)[1]
+        try:
+            errors = self.process.communicate(timeout=90)[1]
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"still there: {[described(one) for one in [psutil.Process(self.process.pid), *self._known]]}")
         return self.process.returncode, errors
+
+
+def described(process: psutil.Process) -> str:
+    """What a process that should have ended is and does."""
+    try:
+        waits_for = Path(f"/proc/{process.pid}/wchan").read_text()
+        return f"{process.pid} of {process.ppid()}: {process.cmdline()[-3:]}, {process.status()} in {waits_for}"
+    except (psutil.NoSuchProcess, OSError):
+        return f"{process.pid}: gone"
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +198,7 @@ class TestUp:
         """uvicorn by itself would restart the workers."""
         server = start("up", "--port", "0", "--workers", "2")
         server.get("/livez")
+        server.descendants()  # told where one of them does not end
 
         server.process.send_signal(signal.SIGHUP)
 

@@ -72,19 +72,9 @@ def test_small_errors_have_the_covariance_of_a_straight_line():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "setting",
-    [
-        Setting(),
-        pytest.param(Setting(repeats=1), marks=pytest.mark.slow),
-        pytest.param(Setting(octaves=(-2, 0), num_batch_sizes=4), marks=pytest.mark.slow),
-        pytest.param(Setting(repeats=3, tuning=0.05), marks=pytest.mark.slow),
-        pytest.param(Setting(scatter=(0.02, 0.15)), marks=pytest.mark.slow),
-    ],
-    ids=["repeats", "single runs", "only below critical", "noise of tuning", "unequal noise"],
-)
-def test_intervals_hold_the_planted_truth_in_95_of_100_sweeps(setting):
-    found = shares(setting, sweeps=100, seed=1)
+def test_intervals_hold_the_planted_truth_in_95_of_100_sweeps():
+    """Of each kind of sweep in a thousand, below."""
+    found = shares(Setting(), sweeps=100, seed=1)
 
     for share in (found.min_steps, found.min_examples, found.critical_batch):
         assert 0.95 - 5 * math.sqrt(0.95 * 0.05 / 100) <= share <= 1
