@@ -39,7 +39,7 @@ async def of_run(visit: Visit, run_id: str) -> Page:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [1440, 700, 390])
+@pytest.mark.parametrize("width", [1440, 1280, 700, 390])
 async def test_no_text_is_cut_without_a_word_and_no_labels_overlap(visit: Visit, team: FakeApi, width: int) -> None:
     await visit.page.set_viewport_size({"width": width, "height": 1000})
 

@@ -7,9 +7,10 @@ import pytest
 from playwright.async_api import BrowserContext, Page, Request, expect
 
 from axe_findings import DRAWINGS, serious_findings
-from dashboard_visit import FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit
+from dashboard_visit import COMPARED, FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
+from page_geometry import complaints
 from quick import quick_or_slow
 
 pytestmark = pytest.mark.browser
@@ -73,6 +74,16 @@ async def test_a_page_is_drawn_quietly_for_all_to_use_in_both_themes(
             # a report is paper: light in both themes
             await page.locator("#theme-toggle").click()
     assert (visit.complaints, visit.strangers()) == ([], set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [COMPARED, "/record"])
+async def test_tables_fit_their_cards_on_a_laptop(visit: Visit, path: str) -> None:
+    await visit.page.set_viewport_size({"width": 1280, "height": 800})
+
+    page = await visit.open(path)
+
+    assert [found for found in await complaints(page) if "wider than its card" in found] == []
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ async def test_every_table_of_the_claim_stands_in_its_card(callbacks: Callbacks)
     assert "task_3 0.1 sgd examples 20.0 27.0 13.5 – 54.0 15.6 13.0 – 18.8 1.73 yes" in targets
     assert "all tasks hardest nearest B_crit 7 0.98 [" in cells(page, "reproduce-series-card")
     assert "task_1 16 100 % 100 % 1.000" in cells(page, "reproduce-hooks-card")
-    assert "quadratic_isotropic 12 12 11 31.0 30.5 30.5" in cells(page, "reproduce-quadratics-card")
+    assert "isotropic 12 12 11 31.0 30.5 30.5" in cells(page, "reproduce-quadratics-card")
     assert "dips" not in cells(page, "reproduce-growth-card")
     assert "4 ×" in cells(page, "reproduce-growth-card")
     assert "r²" in cells(page, "reproduce-loss-card")

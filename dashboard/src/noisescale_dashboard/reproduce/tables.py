@@ -83,10 +83,10 @@ def hooks(claim: Json) -> html.Div:
 
 
 def quadratics(claim: Json) -> html.Div:
-    """Measured against known noise scales, in examples."""
+    """Measured against known noise scales, in examples; their names say in words which quadratic each is."""
     rows = [
         (
-            row["task"],
+            row["task"].removeprefix("quadratic_").replace("_", " "),
             count(row["num_windows"]),
             count(row["num_bounded"]),
             count(row["num_holding"]),

@@ -20,6 +20,8 @@ BALANCED_WITHIN = 2.0
 ROW_PIXELS, NARROW_ROW_PIXELS = 33, 40
 TOP, NARROW_TOP, BOTTOM, NARROW_BOTTOM = 34, 30, 30, 26
 NAME_PIXELS, RESULT_PIXELS = 196, 138
+HEAD_PIXELS = 44
+"""From the middle to the heads at its sides."""
 NAME_CHARACTERS = 24
 TICKS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16)
 TICK_WORDS = ("1/16", "1/8", "1/4", "1/2", "1×", "2×", "4×", "8×", "16×")
@@ -194,16 +196,19 @@ def _write_row(figure: go.Figure, row: MisfitRow, name: str, place: int, *, narr
 
 
 def _write_heads(figure: go.Figure, *, narrow: bool) -> None:
-    small, large = (
-        ("← too small", "too large →") if narrow else ("← too small: loses time", "too large: wastes examples →")
-    )
-    for text, color, x, anchor in (
-        (small, LIGHT.noise_text, 0.0, "left"),
-        ("<b>balanced</b>", LIGHT.recommended_text, 0.5, "center"),
-        (large, LIGHT.batch_text, 1.0, "right"),
+    """Side by side around the middle, where names and results leave little between them; short ones at the ends."""
+    if narrow:
+        small, large = ("← too small", 0.0, "left", 0), ("too large →", 1.0, "right", 0)
+    else:
+        small = ("← too small: loses time", 0.5, "right", -HEAD_PIXELS)
+        large = ("too large: wastes examples →", 0.5, "left", HEAD_PIXELS)
+    for (text, x, anchor, shift), color in (
+        (small, LIGHT.noise_text),
+        (("<b>balanced</b>", 0.5, "center", 0), LIGHT.recommended_text),
+        (large, LIGHT.batch_text),
     ):
         figure.add_annotation(
-            x=x, y=1, xref="paper", yref="paper", text=text, xanchor=anchor, yanchor="bottom", yshift=8,
+            x=x, y=1, xref="paper", yref="paper", text=text, xanchor=anchor, yanchor="bottom", xshift=shift, yshift=8,
             font={"size": 12, "color": color, "family": FONT}, showarrow=False,
         )  # fmt: skip
 
