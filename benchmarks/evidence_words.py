@@ -33,4 +33,4 @@ def percent(value: float) -> str:
 
 def number(value: str | float, digits: int) -> str:
     """A number with so many digits."""
-    return f"{float(value):,.{digits}f}"
+    return f"{float(value):z,.{digits}f}"

@@ -16,7 +16,7 @@ RECOMMENDATIONS = (
 
 def cell(row: dict[str, str]) -> str:
     """Median / p90."""
-    return f"{float(row['median']):.0f} / {float(row['p90']):.0f}"
+    return f"{float(row['median']):z.0f} / {float(row['p90']):z.0f}"
 
 
 def line(rows: list[dict[str, str]]) -> str:
