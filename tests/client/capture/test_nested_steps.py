@@ -8,6 +8,7 @@ from torch import nn
 
 from client_runs import make_kept_run
 from noisescale.capture.data_parallel.job import OneProcess
+from noisescale.capture.hooks import nested_steps
 from noisescale.capture.hooks.hooks import guard
 from noisescale.capture.path.update_path import UpdatePath
 from noisescale.transport.wire import Measurement
@@ -125,3 +126,12 @@ def test_a_wrapper_around_it_changes_nothing(make):
 def test_a_step_that_ended_in_an_error_hides_no_later_one():
     """What is tried again is counted again, as with any optimizer."""
     assert look_at_updates(Refusing).num_updates == 5
+
+
+def test_a_torch_that_calls_hooks_in_another_way_does_not_break_a_step(monkeypatch):
+    def wrapper(self):
+        return nested_steps._call_outermost(lambda _: "called", self)
+
+    monkeypatch.setattr(nested_steps, "_CALLS_HOOKS", wrapper.__code__)
+
+    assert wrapper(object()) == "called"

@@ -37,6 +37,7 @@ def _is_inside_another(optimizer: torch.optim.Optimizer) -> bool:
     num_steps = 0
     while frame is not None and num_steps < 2:
         if frame.f_code is _CALLS_HOOKS:
-            num_steps += frame.f_locals["args"][0] is optimizer
+            # a torch that calls them otherwise must not break the training: then both steps count, as without this
+            num_steps += any(one is optimizer for one in frame.f_locals.get("args", ()))
         frame = frame.f_back
     return num_steps == 2
