@@ -67,11 +67,12 @@ up: $(VENV)/installed  ## serve API and dashboard on an embedded Postgres
 migrate: $(VENV)/installed  ## bring the database to the newest schema
 	@$(BIN)/noisescale migrate
 
-check: $(VENV)/installed $(NODE_MODULES)/installed  ## formatting, lint, types, import directions, docstrings; the browser's modules by node
+check: $(VENV)/installed $(NODE_MODULES)/installed  ## formatting, lint, types, import directions, docstrings, pages of figures; the browser's modules by node
 	$(BIN)/ruff format --check --quiet $(SOURCES)
 	$(BIN)/ruff check --quiet $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python benchmarks/tables.py --check
 	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src lab/src importers/src server/src dashboard/src
 	$(NODE_MODULES)/.bin/eslint --config dashboard/eslint.config.js $(SCRIPTS)
 	$(NODE_MODULES)/.bin/prettier --config dashboard/.prettierrc.json --check --log-level warn $(SCRIPTS)

@@ -1,8 +1,11 @@
 """Writes benchmarks/README.md and docs/evidence.md from the files of results: `python benchmarks/tables.py`.
 
-The first holds every file, the second what they say of the product.
+The first holds every file, the second what they say of the product. With `--check` it writes nothing, and fails where
+a page differs: a change of code can make a figure one of older code, which its page has to say.
 """
 
+import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import evidence
 from measured_code import is_fresh
 from results_file import RESULTS, read
 
+ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).with_name("README.md")
 MOST_ROWS = 24
 """Of a longer file those with a target, at most so many."""
@@ -48,6 +52,23 @@ def _section(path: Path) -> Iterator[str]:
     yield f"\n{left_out} more in the file.\n" if left_out else ""
 
 
+def main() -> int:
+    """Writes the pages, or says which differ."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only say whether the pages are what this writes")
+    is_check = parser.parse_args().check
+    pages = {PAGE: page(), evidence.PAGE: evidence.page()}
+    stale = [path for path, text in pages.items() if path.read_text() != text]
+    for path in stale:
+        if is_check:
+            print(
+                f"{path.relative_to(ROOT)} says of a figure what is no longer so: python benchmarks/tables.py",
+                file=sys.stderr,
+            )
+        else:
+            path.write_text(pages[path])
+    return 1 if is_check and stale else 0
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page())
-    evidence.PAGE.write_text(evidence.page())
+    sys.exit(main())

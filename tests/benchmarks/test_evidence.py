@@ -21,13 +21,6 @@ def tables(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.thorough
-def test_the_pages_of_figures_are_what_the_script_writes(tables):
-    assert tables.PAGE.read_text() == tables.page(), "python benchmarks/tables.py"
-    assert tables.evidence.PAGE.read_text() == tables.evidence.page(), "python benchmarks/tables.py"
-
-
-@pytest.mark.slow
 def test_a_speed_whose_code_has_changed_since_says_so(tables):
     stale = {row.results for row in tables.evidence.ROWS if not tables.is_fresh(row.results, tables.read(row.results))}
     lines = tables.evidence.page().partition("## Speed")[2].splitlines()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from dashboard_visit import COMPARED, Visit
+from dashboard_visit import COMPARED, Visit, type_in_one_go
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 
@@ -194,11 +194,9 @@ async def test_chosen_runs_are_compared_by_key(reader: BrowserContext, address: 
     await page.keyboard.press("c")
 
     await expect(page.locator("#compare-table tbody tr")).to_have_count(2)
-    await page.keyboard.press("g")
-    await page.keyboard.press("r")
+    await type_in_one_go(page, "g", "r")
     await page.wait_for_selector(".ag-row")
-    await page.keyboard.press("g")
-    await page.keyboard.press("c")
+    await type_in_one_go(page, "g", "c")
     await expect(page.locator("h1")).to_contain_text("predicts the critical batch")
     assert (visit.complaints, visit.strangers()) == ([], set())
     await page.close()

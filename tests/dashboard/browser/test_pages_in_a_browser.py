@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import BrowserContext, Page, Request, expect
 
 from axe_findings import DRAWINGS, serious_findings
-from dashboard_visit import COMPARED, FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit
+from dashboard_visit import COMPARED, FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit, type_in_one_go
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 from page_geometry import complaints
@@ -245,8 +245,7 @@ async def test_g_and_a_letter_lead_to_every_page_of_the_navigation(walked: Visit
     page = walked.page
     assert not re.fullmatch(re.escape(walked.address + LETTERS[key]), page.url.partition("?")[0])
 
-    await page.keyboard.press("g")
-    await page.keyboard.press(key)
+    await type_in_one_go(page, "g", key)
 
     await expect(page).to_have_url(re.compile(re.escape(walked.address + LETTERS[key]) + r"(\?.*)?$"))
     await expect(page.locator("h1:visible")).to_have_count(1)

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from axe_findings import DRAWINGS, serious_findings
-from dashboard_visit import PLANNER, Visit
+from dashboard_visit import PLANNER, Visit, type_in_one_go
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 
@@ -174,8 +174,7 @@ async def test_a_bare_address_plans_the_newest_task_and_keys_lead_here(page: Pag
     await page.goto(f"{address}/runs")
     await page.wait_for_selector(".ag-row")
 
-    await page.keyboard.press("g")
-    await page.keyboard.press("p")
+    await type_in_one_go(page, "g", "p")
 
     await expect(page.locator("h1")).to_contain_text("Batch 1,536")
     await expect(page.locator("#planner-run")).to_have_value("The next run")

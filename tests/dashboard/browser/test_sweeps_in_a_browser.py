@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext, Page, Route, expect
 
-from dashboard_visit import BRANCH, SWEEP, Visit
+from dashboard_visit import BRANCH, SWEEP, Visit, type_in_one_go
 from fakes_sweeps import SWEEPS
 
 pytestmark = pytest.mark.browser
@@ -95,8 +95,7 @@ async def test_keys_open_pages_menus_and_their_own_list(opened: Visit) -> None:
     await page.keyboard.press("e")
     await expect(page.get_by_role("button", name="Picture as PNG").first).to_be_focused()
     await page.keyboard.press("Escape")
-    await page.keyboard.press("g")
-    await page.keyboard.press("s")
+    await type_in_one_go(page, "g", "s")
 
     await expect(page.locator("h1")).to_have_text("Sweeps")
     await page.go_back()

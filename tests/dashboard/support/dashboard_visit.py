@@ -1,5 +1,7 @@
 """One open page of the dashboard, and what went wrong or out while it was open."""
 
+import asyncio
+
 from playwright.async_api import Page
 
 from fakes_runs import RUNS
@@ -75,3 +77,8 @@ class Visit:
         for mark in DRAWN.get(path) or DRAWN[path.split("?")[0].split("#")[0]]:
             await self.page.wait_for_selector(mark, state="attached", timeout=20_000)
         return self.page
+
+
+async def type_in_one_go(page: Page, *keys: str) -> None:
+    """As a person does: waiting for the page to take each key lasts too long where it still draws."""
+    await asyncio.gather(*(page.keyboard.press(key) for key in keys))
