@@ -35,7 +35,7 @@ def main() -> int:
     """The exit code: 1 where a survivor is not explained."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
-    parser.add_argument("--count", type=int, default=size(COUNT, 2), help="how many")
+    parser.add_argument("--count", type=int, default=size(COUNT, 1), help="how many")
     parser.add_argument(
         "--file", default=size("", "transport/spool/loss_book.py"), help="only files with this in their path"
     )
