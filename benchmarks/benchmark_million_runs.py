@@ -1,7 +1,7 @@
 """A million runs of fifty rows on one Postgres: pages, ingestion beside an empty database, retention, vacuum, disk.
 
 What the pages Runs and Overview ask is asked as they ask it: their own functions, with the API's client, over loopback,
-one page at a time. Some half an hour, most of it to load; `--smoke` takes two thousand runs. `--folder` keeps the
+one page at a time. Some half an hour, most of it to load; `--smoke` takes four hundred runs. `--folder` keeps the
 database, and measures it again when it is there.
 """
 
@@ -33,7 +33,7 @@ from noisescale_dashboard.overview import page as overview
 from noisescale_dashboard.runs import listing, to_change
 from noisescale_dashboard.runs.view import NO_VIEW
 
-SHARES = size(Shares(runs=1_000_000, live=2_000, trials=100_000), Shares(runs=2_000, live=50, trials=200))
+SHARES = size(Shares(runs=1_000_000, live=2_000, trials=100_000), Shares(runs=400, live=20, trials=50))
 REPEATS, SLOW_REPEATS = size((40, 5), (2, 1))
 SECONDS_OF_A_TURN = size(10.0, 0.5)
 SENDERS = 4
