@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 import brute_force
 from factories import make_batch, make_groups, make_measurements, make_stream
 from noisescale_core.estimators import signal
-from noisescale_core.estimators.uncertainty import estimate
+from noisescale_server.analysis.series.estimates import estimates_of
 from noisescale_server.api.ingest.streams import batch_of
 from noisescale_server.api.ingest.wire_schemas import BatchBody
 from noisescale_server.services.ingest import ingestion
@@ -72,7 +72,7 @@ async def test_pure_noise_is_never_a_number(shared_client: httpx.AsyncClient, mo
     assert re.match(r"By all steps so far the noise scale is above [\d,]+ examples;", advice["reason"])
     assert advice["decision"] == "increase"
     # without the evidence of the run some windows look as if they were bounded
-    monkeypatch.setattr(windows, "estimate", lambda sums, **_: estimate(sums))
+    monkeypatch.setattr(windows, "estimates_of", lambda *sums, **_: estimates_of(*sums, has_signal=True))
     unguarded = (await read(shared_client, run_id, "/noise-scale?points=1000&window=16"))["points"]["value"]
     assert any(value is not None for value in unguarded)
 

@@ -2,10 +2,12 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_server.services.series.sliding import over_points, window_sums, within_blocks
+from noisescale_server.analysis.series import sliding_sums
+from noisescale_server.services.series.sliding import over_points, window_sums
 from noisescale_server.storage.series.series import Block
 
 Blocks = list[tuple[int, float, float, float]]
@@ -47,7 +49,16 @@ def test_windows_of_points_and_the_four_before_them_equal_brute_force(window: in
     shown = rng.randrange(100)
 
     found = list(over_points(items[:shown], items[shown:], num_window_points=window))
+    columns = sliding_sums.over_points(
+        items[:shown],
+        [number for number, _ in items[shown:]],
+        np.array([ten for _, ten in items[shown:]]),
+        num_window_points=window,
+    )
 
+    assert columns.is_widened.tolist() == [one.is_widened for one in found]
+    assert columns.sums == pytest.approx(np.array([one.sums for one in found]), rel=1e-12)
+    assert columns.before == pytest.approx(np.array([one.before for one in found]), rel=1e-12)
     for (number, *_), one in zip(blocks[shown:], found, strict=True):
         low, sums = reaching_back(blocks, number - window + 1, number, 8)
         _, before = reaching_back(blocks, low - 4 * window, low - 1, 32)
@@ -66,23 +77,53 @@ def test_windows_of_parts_of_blocks_are_cut_at_the_point_and_before_them_are_who
     first_shown = rng.randrange(200, 300)
     low_number = points[first_shown][0]
 
-    found = list(
-        within_blocks(
-            [Block(*one, 0) for one in in_blocks(points[:first_shown], per_block)],
-            points[first_shown:],
-            points_per_block=per_block,
-            num_window_points=window,
-        )
+    found = sliding_sums.within_blocks(
+        [Block(*one, 0) for one in in_blocks(points[:first_shown], per_block)],
+        [number for number, *_ in points[first_shown:]],
+        np.array([terms for _, *terms in points[first_shown:]]),
+        points_per_block=per_block,
+        num_window_points=window,
     )
 
     assert low_number % per_block, "the first point's block begins before it"
-    for position, one in enumerate(found, start=first_shown):
+    for position, (sums_found, before_found, is_widened) in enumerate(zip(*found, strict=True), start=first_shown):
         number = points[position][0]
         blocks = in_blocks(points[: position + 1], per_block)
         low, sums = reaching_back(blocks, (number - window + 1) // per_block, number // per_block, 8)
         _, before = reaching_back(blocks, low - -(-4 * window // per_block), low - 1, 32)
-        assert_same(window_sums(one.sums), sums)
-        assert_same(one.before, before)
+        assert_same(WindowSums._make(sums_found), sums)
+        assert_same(WindowSums._make(before_found), before)
+        if all(n for _, n, *_ in blocks):
+            assert is_widened == (low < (number - window + 1) // per_block)
+
+
+@pytest.mark.parametrize("first_shown", [0, 1, 2])
+def test_windows_of_the_first_parts_of_blocks_hold_what_there_is(first_shown: int) -> None:
+    points = [(2, 1.0, 3.0, 1.0), (3, 1.0, 5.0, 2.0), (4, 2.0, 7.0, 1.0), (9, 1.0, 2.0, 2.0)]
+
+    found = sliding_sums.within_blocks(
+        [Block(*one, 0) for one in in_blocks(points[:first_shown], 4)],
+        [number for number, *_ in points[first_shown:]],
+        np.array([terms for _, *terms in points[first_shown:]]).reshape(-1, 3),
+        points_per_block=4,
+        num_window_points=100,
+    )
+
+    for position, sums in enumerate(found.sums, start=first_shown):
+        whole = [terms for _, *terms in in_blocks(points[: position + 1], 4)]
+        assert_same(WindowSums._make(sums), WindowSums.from_blocks(whole))
+    assert not found.before.any()
+    assert not found.is_widened.any()
+
+
+def test_no_points_have_no_windows() -> None:
+    nothing = np.zeros((0, 10))
+    columns = (
+        sliding_sums.over_points([], [], nothing, num_window_points=8),
+        sliding_sums.within_blocks([(0, 1.0, 2.0, 1.0)], [], nothing[:, :3], points_per_block=4, num_window_points=8),
+    )
+
+    assert [len(one.sums) for one in columns] == [0, 0]
 
 
 def as_sums(n: float, x: float, y: float) -> list[float]:

@@ -1,8 +1,7 @@
 """GET /api/v1/runs/{run_id}/noise-scale: the series of a run, for the whole or for one layer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from noisescale_core.advice.parts.flags import reason_without_estimate
 from noisescale_core.advice.parts.parts import LatestNoiseScale
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_server.analysis.series.estimates import Estimates
 from noisescale_server.api.platform.columns import (
     JsonColumns,
     LayersAnswer,
@@ -138,36 +138,35 @@ def own_columns(points: PointColumns) -> dict[str, Sequence[Any]]:
     }
 
 
-def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]) -> dict[str, Sequence[Any]]:
+def window_columns(points: PointColumns, estimates: Estimates) -> dict[str, Sequence[Any]]:
     """The estimates over the points' windows; none where a point's own steps hold no estimate."""
-    shown = [one if n else None for one, n in zip(estimates, points.num_updates, strict=True)]
-    known = list(zip(*(_known_of(one) if one else _NOTHING for one in shown), strict=True)) or [()] * len(_NOTHING)
+    names = ("state", "reason", *ESTIMATE_COLUMNS)
+    shown = {name: list(estimates.columns[name]) for name in names}
+    for place, num_updates in enumerate(points.num_updates):
+        if not num_updates:
+            reason = reason_without_estimate(points.flags[place]) or "no_estimates"
+            nothing = {"state": "unresolved", "reason": reason}
+            for name, column in shown.items():
+                column[place] = nothing.get(name)
     return {
-        "num_updates": [one.num_updates for one in estimates],
-        "state": [one.state if one else "unresolved" for one in shown],
-        "reason": [
-            one.reason if one else reason_without_estimate(flags) or "no_estimates"
-            for one, flags in zip(shown, points.flags, strict=True)
-        ],
-        **dict(zip(ESTIMATE_COLUMNS, known, strict=True)),
+        "num_updates": estimates.columns["num_updates"],
+        **shown,
         "value_min": over_signal(points.trace_cov_min, shown),
         "value_max": over_signal(points.trace_cov_max, shown),
     }
 
 
 ESTIMATE_COLUMNS = ("value", "low", "high", "z", "trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
-_known_of = attrgetter(*ESTIMATE_COLUMNS)
-_NOTHING = (None,) * len(ESTIMATE_COLUMNS)
 
 
-def over_signal(trace_cov: Sequence[float | None], shown: Sequence[NoiseScaleEstimate | None]) -> list[float | None]:
+def over_signal(trace_cov: Sequence[float | None], shown: Mapping[str, Sequence[Any]]) -> list[float | None]:
     """Noise of single records, tr Σ, over the |G|² of the point's window; None where that has no value.
 
     |G|² of a single record says nothing, so the envelope of the noise scale is that of its noise.
     """
     return [
-        noise / one.grad_sq_norm if one and one.value is not None and one.grad_sq_norm and noise is not None else None
-        for noise, one in zip(trace_cov, shown, strict=True)
+        noise / signal if value is not None and signal and noise is not None else None
+        for noise, value, signal in zip(trace_cov, shown["value"], shown["grad_sq_norm"], strict=True)
     ]
 
 

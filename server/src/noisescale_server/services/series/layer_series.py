@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.estimators import signal
 from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
+from noisescale_server.analysis.series.estimates import Estimates
 from noisescale_server.services.platform.errors import LayerNotFound, RunNotFound
 from noisescale_server.services.series.average import run_average
 from noisescale_server.services.series.layers import bucket_level, estimates_of, evidence_of
@@ -99,7 +100,7 @@ async def _read(session: AsyncSession, name: str, live: LiveSeries, wanted: Rang
     has_signal = signal.has_signal([evidence_of(layer)])
     estimates = estimates_of(layer, num_window_points=how.num_window_points, has_signal=has_signal)
     low = first * how.steps_per_point
-    return Windows(low, layer.points.since(begin), estimates[begin:], is_widened=how.is_widened)
+    return Windows(low, layer.points.since(begin), Estimates.of(estimates[begin:]), is_widened=how.is_widened)
 
 
 async def _from_near(

@@ -6,6 +6,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.estimators.uncertainty import MIN_BLOCKS, NOTHING_MEASURED, NoiseScaleEstimate
+from noisescale_server.analysis.series.estimates import Estimates
 from noisescale_server.services.platform.errors import RunNotFound
 from noisescale_server.services.series import windows
 from noisescale_server.services.series.events import Event, events_of
@@ -55,7 +56,7 @@ class Series:
     how: Resolution
     is_widened: bool
     points: PointColumns
-    estimates: list[NoiseScaleEstimate]
+    estimates: Estimates
     latest: NoiseScaleEstimate
     run_average: NoiseScaleEstimate
     events: list[Event]
@@ -135,4 +136,4 @@ def empty(run: Run, kind: Kind, low: int | None, high: int | None) -> Series:
     """The series of steps that the run does not have."""
     nothing = NOTHING_MEASURED
     how = Resolution(level=0, steps_per_block=1, steps_per_point=1, window_steps=8, is_widened=False)
-    return Series(run, kind, low, high, how, False, PointColumns(), [], nothing, nothing, [])
+    return Series(run, kind, low, high, how, False, PointColumns(), Estimates.of(()), nothing, nothing, [])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_server.storage.series.series import Block, Sums
+from noisescale_server.storage.series.series import Sums
 
 NOTHING: Sums = (0,) * 10
 
@@ -25,7 +25,7 @@ EMPTY = math.inf
 
 def plus(a: Sums, b: Sums) -> Sums:
     """Both together."""
-    # spelled out, as this is most of the work of a chart: `map(add, a, b)` takes 2.4 times as long
+    # spelled out, as this is most of the work of a page of layers: `map(add, a, b)` takes 2.4 times as long
     a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = a
     b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = b
     return (a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6, a7 + b7, a8 + b8, a9 + b9)
@@ -169,37 +169,3 @@ def over_points(
         window = window or SlidingWindow(earlier, start=start, num_before=WINDOWS_BEFORE * num_window_points)
         window.push(number, sums)
         yield window.start_at(start)
-
-
-def within_blocks(
-    earlier: Sequence[Block],
-    points: Iterable[tuple[int, float, float, float]],
-    *,
-    points_per_block: int,
-    num_window_points: int,
-) -> Iterator[WindowAtPoint]:
-    """As `over_points`, for points smaller than a block: the blocks of the window, the newest cut at the point.
-
-    A window reaches back to the start of a block; it holds at least the steps asked for.
-
-    Args:
-        earlier: The blocks before the first point; the last may be the first point's own, cut there.
-        points: (number, n, X, Y).
-        points_per_block: Points in a block.
-        num_window_points: Length of the window in points.
-    """
-    window: SlidingWindow | None = None
-    current, n, x, y, _ = earlier[-1] if earlier else Block(-1, 0.0, 0.0, 0.0, 0)
-    for number, point_n, point_x, point_y in points:
-        start, own = (number - num_window_points + 1) // points_per_block, number // points_per_block
-        window = window or SlidingWindow(
-            [(one.number, of_block(one.num_updates, one.trace_cov, one.grad_sq_norm)) for one in earlier[:-1]],
-            start=start,
-            num_before=-(-WINDOWS_BEFORE * num_window_points // points_per_block),
-        )
-        if own != current:
-            if n:
-                window.push(current, of_block(n, x, y))
-            current, n, x, y = own, 0.0, 0.0, 0.0
-        n, x, y = n + point_n, x + point_x, y + point_y
-        yield window.start_at(start, of_block(n, x, y))

@@ -1,16 +1,19 @@
 """Reads a range as points and estimates the noise scale over the window that ends at each."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
+from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE
+from noisescale_server.analysis.series import sliding_sums
+from noisescale_server.analysis.series.estimates import Estimates, estimates_of
+from noisescale_server.analysis.series.sliding_sums import SlidingWindows, Sums
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.resolution import Range, Resolution, is_sparse
-from noisescale_server.services.series.sliding import WindowAtPoint, over_points, window_sums, within_blocks
 from noisescale_server.storage.series import series
-from noisescale_server.storage.series.series import PointColumns
+from noisescale_server.storage.series.series import SUM_COLUMNS, PointColumns
 
 ReadPoints = Callable[..., Awaitable[PointColumns]]
 
@@ -34,7 +37,7 @@ class Windows:
 
     low: int
     points: PointColumns
-    estimates: list[NoiseScaleEstimate]
+    estimates: Estimates
     is_widened: bool
 
 
@@ -65,13 +68,13 @@ async def read(
     start -= start % steps_per_item
     read_windows = _whole_blocks if how.steps_per_point >= how.steps_per_block else _parts_of_blocks
     points, found = await read_windows(session, live, (start, low, wanted.high), how, read_points)
-    estimates = [estimate(window_sums(one.sums), has_signal=has_signal, before=one.before) for one in found]
-    return Windows(low, points, estimates, any(one.is_widened for one in found))
+    estimates = estimates_of(found.sums, found.before, has_signal=has_signal)
+    return Windows(low, points, estimates, bool(found.is_widened.any()))
 
 
 async def _whole_blocks(
     session: AsyncSession, live: LiveSeries, steps: tuple[int, int, int], how: Resolution, read_points: ReadPoints
-) -> tuple[PointColumns, list[WindowAtPoint]]:
+) -> tuple[PointColumns, SlidingWindows]:
     """Points of one or more blocks: a window is a number of points."""
     start, low, high = steps
     earlier = await series.sums(
@@ -83,25 +86,26 @@ async def _whole_blocks(
         kind=live.kind,
     )
     points = await _read(session, live, low, high, how, read_points)
-    shown = zip(points.point, points.block_sums(), strict=True)
-    return points, list(over_points(earlier, shown, num_window_points=how.num_window_points))
+    own = columns_of(points, SUM_COLUMNS)
+    return points, sliding_sums.over_points(earlier, points.point, own, num_window_points=how.num_window_points)
 
 
 async def _parts_of_blocks(
     session: AsyncSession, live: LiveSeries, steps: tuple[int, int, int], how: Resolution, read_points: ReadPoints
-) -> tuple[PointColumns, list[WindowAtPoint]]:
+) -> tuple[PointColumns, SlidingWindows]:
     """Points smaller than a block: a window is a number of blocks, the newest of which ends at the point."""
     start, low, high = steps
     earlier = live.pieces(start, low - 1, how.level)
     blocks = await series.blocks(session, live.run_id, earlier, level=how.level, kind=live.kind)
     points = await _read(session, live, low, high, how, read_points)
-    found = within_blocks(
+    found = sliding_sums.within_blocks(
         blocks,
-        zip(points.point, points.num_updates, points.trace_cov, points.grad_sq_norm, strict=True),
+        points.point,
+        columns_of(points, ("num_updates", "trace_cov", "grad_sq_norm")),
         points_per_block=how.steps_per_block // how.steps_per_point,
         num_window_points=how.num_window_points,
     )
-    return points, list(found)
+    return points, found
 
 
 async def _read(
@@ -116,3 +120,8 @@ async def _read(
         blocks_per_point=how.buckets_per_point,
         kind=live.kind,
     )
+
+
+def columns_of(points: PointColumns, names: Sequence[str]) -> Sums:
+    """Some columns of the points, side by side."""
+    return np.array([getattr(points, name) for name in names], float).T

@@ -12,6 +12,7 @@ from noisescale_core.theory.temperature import windows_to_use
 from noisescale_server.analysis.calibration.measurement import TypicalNoiseScale, typical_noise_scale
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.series.averages import Window, averages
+from noisescale_server.analysis.series.estimates import Estimates
 from noisescale_server.analysis.series.steady_batch import is_same_batch
 from noisescale_server.services.series import averages as task_averages
 from noisescale_server.services.series.windows import Windows
@@ -114,7 +115,7 @@ async def all_windows(session: AsyncSession, run: MeasuredRun, to_step: int | No
     # a rate that was not logged says nothing against its window
     used = windows_to_use([peak if rate is None else rate for rate in rates], peak_learning_rate=peak)
     kept = [one if is_used else NOTHING_MEASURED for one, is_used in zip(found.estimates, used, strict=True)]
-    return replace(found, estimates=kept)
+    return replace(found, estimates=Estimates.of(kept))
 
 
 def _why_not(counted_otherwise: Sequence[tuple[float, float]]) -> str:

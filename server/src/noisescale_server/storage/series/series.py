@@ -83,7 +83,7 @@ class PointColumns:
 
     def block_sums(self) -> Iterable[Sums]:
         """The ten sums, point by point."""
-        return zip(*(getattr(self, name) for name in _SUM_COLUMNS), strict=True)
+        return zip(*(getattr(self, name) for name in SUM_COLUMNS), strict=True)
 
 
 class Block(NamedTuple):
@@ -132,7 +132,7 @@ _OWN_COLUMNS = (
     "flags",
     "last",
 )
-_SUM_COLUMNS = (
+SUM_COLUMNS = (
     "num_blocks",
     "num_updates",
     "trace_cov",
@@ -220,19 +220,19 @@ ORDER BY point
 
 # `last` is taken apart at the very end
 _LAST = ("last[1]::bigint", "last[3]", "last[4]::bigint", "last[5]")
-_POINTS, _SPENT = ((*_SUM_COLUMNS, *own[:-1], *_LAST) for own in (_OWN_COLUMNS, _OWN_COLUMNS_SPENT))
+_POINTS, _SPENT = ((*SUM_COLUMNS, *own[:-1], *_LAST) for own in (_OWN_COLUMNS, _OWN_COLUMNS_SPENT))
 _POINTS_OF_ROWS = _of_points(_POINTS, _OWN_COLUMNS, of_buckets=False)
 _POINTS_OF_BUCKETS = _of_points(_POINTS, _OWN_COLUMNS, of_buckets=True)
 _SPENT_OF_ROWS = _of_points(_SPENT, _OWN_COLUMNS_SPENT, of_buckets=False)
 _SPENT_OF_BUCKETS = _of_points(_SPENT, _OWN_COLUMNS_SPENT, of_buckets=True)
 _NAMES_SPENT = (
     "point",
-    *_SUM_COLUMNS,
+    *SUM_COLUMNS,
     *_OWN_COLUMNS_SPENT[:-1],
     *("step_last", "lr_last", "examples_last", "wall_time_last"),
 )
-_SUMS_OF_ROWS = _of_points(_SUM_COLUMNS, ("flags",), of_buckets=False)
-_SUMS_OF_BUCKETS = _of_points(_SUM_COLUMNS, ("flags",), of_buckets=True)
+_SUMS_OF_ROWS = _of_points(SUM_COLUMNS, ("flags",), of_buckets=False)
+_SUMS_OF_BUCKETS = _of_points(SUM_COLUMNS, ("flags",), of_buckets=True)
 _BLOCKS_OF_ROWS = _of_points(Block._fields[1:], ("flags",), of_buckets=False)
 _BLOCKS_OF_BUCKETS = _of_points(Block._fields[1:], ("flags",), of_buckets=True)
 
