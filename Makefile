@@ -99,7 +99,7 @@ QUICK_PARTS := $(addprefix quick-,$(PARTS))
 IN_PARTS = $(MAKE) --no-print-directory --keep-going --jobs $(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # Several processes test at once: torch's and numpy's threads would only get into each other's way.
-quick $(QUICK_PARTS) test test-fast test-full slow-torture slow-others: export OMP_NUM_THREADS = 1
+quick $(QUICK_PARTS) test test-fast test-full slow-torture slow-computing slow-others: export OMP_NUM_THREADS = 1
 
 .PHONY: $(QUICK_PARTS)
 $(QUICK_PARTS): quick-%: setup
@@ -114,19 +114,26 @@ test: setup  ## check, and what a change can break, browser tests included
 test-fast: setup  ## the inner loop: no browser, no database, no processes, nothing that takes a third of a second
 	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadfile
 
-# Two at once fill two cores: with three, servers and pages are now and then slower than their tests wait. Beside them
-# run the tortures, which mostly wait for what they have killed; then by themselves the few that hold answers to a clock.
+# Two at once fill two cores: with three, servers and pages are now and then slower than their tests wait. So what mostly
+# computes comes first, beside the tortures, which mostly wait for what they have killed; then servers and pages; then by
+# themselves the few that hold answers to a clock.
 SLOW := -m "slow and not alone" --durations 25
+TWO_AT_ONCE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+COMPUTING := tests/benchmarks tests/client tests/core tests/lab tests/server/analysis
 
-.PHONY: slow-torture slow-others
+.PHONY: slow-torture slow-computing slow-others
 slow-torture: setup
 	$(BIN)/pytest $(SLOW) tests/torture
 
+slow-computing: setup
+	$(BIN)/pytest $(SLOW) $(TWO_AT_ONCE) $(COMPUTING)
+
 slow-others: setup
-	$(BIN)/pytest $(SLOW) --ignore tests/torture --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest $(SLOW) $(TWO_AT_ONCE) tests $(addprefix --ignore ,tests/torture $(COMPUTING))
 
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 slow-others slow-torture
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 slow-computing slow-torture
+	@$(MAKE) --no-print-directory slow-others
 	$(BIN)/pytest -m "slow and alone"
 
 test-gpu: setup  ## what needs a CUDA device
