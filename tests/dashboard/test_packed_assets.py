@@ -100,7 +100,7 @@ async def test_a_file_by_its_time_is_kept_for_good_by_a_browser_and_by_the_time_
     "answer",
     [
         Response(CONTENT, status_code=404),
-        Response(CONTENT, headers={"content-encoding": "br"}),
+        Response(CONTENT, headers={"content-encoding": "compress"}),
         Response(CONTENT, headers={"content-length": "2000"}),
     ],
     ids=["missing", "packed already", "cut short"],
