@@ -1,12 +1,17 @@
 """What the driver is asked for: arrays without a look at each of their elements, reads without a transaction."""
 
+from uuid import uuid4
+
 import asyncpg.protocol.protocol as asyncpg_codecs
 import pytest
 from asyncpg.exceptions import DataError
 from fastapi import FastAPI
+from httpx import AsyncClient
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.platform.driver import ARRAYS, read
+from factories import make_batch, make_measurements
+from noisescale_server.storage.platform.driver import ARRAYS, PLANNED_ONCE, read, read_by_key
 
 _TRANSACTION = "SELECT pg_current_xact_id()"
 
@@ -38,3 +43,48 @@ async def test_a_plain_read_is_no_transaction_and_any_other_is_one(shared_app: F
             are_one.append(first == second)
 
     assert are_one == [False, True]
+
+
+PLANNING = "SELECT current_setting('plan_cache_mode') AS plans, current_setting('enable_seqscan') AS whole_tables"
+
+
+async def how_it_plans(session: AsyncSession) -> tuple[str, str]:
+    [found] = await read(session, PLANNING)
+    return found["plans"], found["whole_tables"]
+
+
+async def test_outside_a_transaction_statements_by_key_are_planned_once_until_the_connection_goes_back(
+    app: FastAPI,
+) -> None:
+    async with app.state.plain_read_sessions() as session:
+        connection = await session.connection()
+        pid = await session.scalar(text("SELECT pg_backend_pid()"))
+        assert await how_it_plans(session) == ("auto", "on")
+
+        await read_by_key(session, "SELECT 1 WHERE $1::int = 1", 1)
+
+        assert await how_it_plans(session) == ("force_generic_plan", "off")
+        assert PLANNED_ONCE in connection.info
+
+    async with app.state.read_sessions() as session, session.begin():
+        assert await session.scalar(text("SELECT pg_backend_pid()")) == pid, "the connection used last"
+        assert await how_it_plans(session) == ("auto", "on")
+        await read_by_key(session, "SELECT 1 WHERE $1::int = 1", 1)
+        assert await how_it_plans(session) == ("auto", "on")
+
+
+async def test_a_chart_is_read_by_plans_that_are_made_once(app: FastAPI, client: AsyncClient) -> None:
+    run_id, url = uuid4(), f"/api/v1/streams/{uuid4()}/batches"
+    body = make_batch(run_id=run_id, measurements=make_measurements(steps=range(100)))
+    (await client.post(url, json=body)).raise_for_status()
+
+    for _ in range(3):
+        (await client.get(f"/api/v1/runs/{run_id}/noise-scale")).raise_for_status()
+
+    async with app.state.plain_read_sessions() as session:
+        plans = await read(
+            session,
+            "SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE '%piece AS %'",
+        )
+    # where records come in, within a transaction, each is planned for what it asks
+    assert max(one["generic_plans"] for one in plans) >= 3

@@ -1,6 +1,8 @@
 """Statements as Postgres takes them, past SQLAlchemy's compiler: it costs more than the small ones take to run."""
 
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 import asyncpg.protocol.protocol as asyncpg_codecs
 from asyncpg import Connection, Record
@@ -8,9 +10,11 @@ from asyncpg.exceptions import InterfaceError as DriverInterfaceError
 from asyncpg.exceptions import InternalClientError as DriverConfused
 from asyncpg.exceptions import PostgresError
 from sqlalchemy import text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.pool import ConnectionPoolEntry, PoolResetState
 
 ARRAYS = (list, tuple, range, set, frozenset)
 """What a parameter that is an array may be."""
@@ -38,14 +42,57 @@ async def read(session: AsyncSession, statement: str, *parameters: Any) -> list[
     On the session's own connection, so it sees what the session's transaction has written.
     """
     connection = await session.connection()
+    async with _driver_of(connection) as driver:
+        return list(await driver.fetch(statement, *parameters))
+
+
+@asynccontextmanager
+async def _driver_of(connection: AsyncConnection) -> AsyncIterator[Connection]:
     driver = (await connection.get_raw_connection()).driver_connection
     assert isinstance(driver, Connection), "storage.engine opens connections with asyncpg"
     try:
-        return list(await driver.fetch(statement, *parameters))
+        yield driver
     except TimeoutError:
         # past SQLAlchemy, so past what the engine does of itself: the roll-back would wait as long again
         await connection.invalidate()
         raise
+
+
+PLANNED_ONCE: Final = "planned_once"
+"""Of what is known of a connection (`Connection.info`): it keeps plans until it goes back to its pool."""
+
+_PLAN_ONCE = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off"
+_PLAN_AS_EVER = "RESET plan_cache_mode; RESET enable_seqscan"
+
+
+async def read_by_key(session: AsyncSession, statement: str, *parameters: Any) -> list[Record]:
+    """As `read`, for a statement that finds its rows by their keys, whichever run and steps it is asked for.
+
+    Outside a transaction it is planned once a connection: to plan a chart's statements, over partitions, for each
+    request took Postgres longer than most of them. Without reading whole tables, so that a plan that was made for an
+    empty one is as good when it is full.
+    """
+    connection = await session.connection()
+    if PLANNED_ONCE not in connection.info and _is_outside_a_transaction(connection):
+        connection.info[PLANNED_ONCE] = True
+        async with _driver_of(connection) as driver:
+            await driver.execute(_PLAN_ONCE)
+    return await read(session, statement, *parameters)
+
+
+def _is_outside_a_transaction(connection: AsyncConnection) -> bool:
+    found = connection.sync_connection
+    return found is not None and found.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
+
+
+def plan_as_ever(connection: DBAPIConnection, entry: ConnectionPoolEntry, state: PoolResetState) -> None:
+    """Hand a connection back as it was taken: others may plan each of their statements for what it asks."""
+    if entry.info.pop(PLANNED_ONCE, False) and state.asyncio_safe:
+        connection.run_async(_reset_plans)
+
+
+async def _reset_plans(driver: Connection) -> None:
+    await driver.execute(_PLAN_AS_EVER)
 
 
 async def plan_anew(session: AsyncSession) -> None:

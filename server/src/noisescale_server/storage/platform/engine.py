@@ -10,7 +10,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from noisescale_server.storage.platform.driver import read
+from noisescale_server.storage.platform.driver import plan_as_ever, read
 
 SECONDS_AFTER_ITS_OWN_TIMEOUT: Final = 2.0
 """What Postgres has not answered so long after it should have given a statement up, it will not answer: it is frozen,
@@ -58,6 +58,7 @@ def create_engine(
         },
     )
     event.listen(engine.sync_engine, "handle_error", _give_up_silent_connections)
+    event.listen(engine.sync_engine, "reset", plan_as_ever)
     return engine
 
 

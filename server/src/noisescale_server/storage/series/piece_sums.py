@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.looks import Look
 from noisescale_core.estimators.signal import Evidence
-from noisescale_server.storage.platform.driver import read
+from noisescale_server.storage.platform.driver import read_by_key
 from noisescale_server.storage.runs.streams import SIMPLE, Kind
 from noisescale_server.storage.series.pyramid import BITS_PER_LEVEL
 from noisescale_server.storage.series.series import PIECES, Piece, parameters_of
@@ -45,7 +45,7 @@ async def evidence(
 
     The pieces are of streams of `kind`.
     """
-    rows = await read(session, _EVIDENCE, *parameters_of(run_id, pieces), kind)
+    rows = await read_by_key(session, _EVIDENCE, *parameters_of(run_id, pieces), kind)
     return [(first_step, Evidence(*sums)) for first_step, *sums in rows]
 
 
@@ -92,7 +92,7 @@ async def looks(
         numbers: Of the look that each piece belongs to.
         kind: Of the noise scale.
     """
-    rows = await read(session, _LOOKS, *parameters_of(run_id, pieces), list(numbers), kind)
+    rows = await read_by_key(session, _LOOKS, *parameters_of(run_id, pieces), list(numbers), kind)
     return [(number, Look(*sums)) for number, *sums in rows]
 
 
@@ -122,7 +122,7 @@ async def last_estimated_step(
     session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, kind: Kind = SIMPLE
 ) -> int | None:
     """The last step of these rows that has an estimate, or of buckets that have any; None where none has."""
-    rows = await read(session, _LAST_ESTIMATED_STEP, *parameters_of(run_id, pieces), kind)
+    rows = await read_by_key(session, _LAST_ESTIMATED_STEP, *parameters_of(run_id, pieces), kind)
     return rows[0][0] if rows else None
 
 
@@ -154,5 +154,5 @@ async def last_sizes(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece
 
     Of a bucket, whose rows are folded, the largest stands for all: smaller ones are the rests of epochs.
     """
-    rows = await read(session, _LAST_SIZES, *parameters_of(run_id, pieces), limit)
+    rows = await read_by_key(session, _LAST_SIZES, *parameters_of(run_id, pieces), limit)
     return [row[0] for row in reversed(rows)]

@@ -11,7 +11,7 @@ from uuid import UUID
 from asyncpg import Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.platform.driver import read
+from noisescale_server.storage.platform.driver import read_by_key
 from noisescale_server.storage.runs.streams import SIMPLE, Kind
 from noisescale_server.storage.series.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
 
@@ -313,7 +313,7 @@ async def _read_points(
     if not pieces:
         return []
     parameters = (*parameters_of(run_id, pieces), blocks_per_point, *((level, kind) if level else ()))
-    return await read(session, statement, *parameters)
+    return await read_by_key(session, statement, *parameters)
 
 
 def parameters_of(run_id: UUID, pieces: Sequence[Piece]) -> tuple[object, ...]:
