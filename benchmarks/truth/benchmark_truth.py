@@ -1,6 +1,6 @@
 """Error of log B̂, bias of each term and coverage of ours and of peers against exact truth; results/truth.csv.
 
-`--smoke` runs a few targets with twenty replicates and writes nothing.
+`--smoke` runs a few targets with a hundred replicates and writes nothing.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from benchmarks.truth.scores import compare, score
 from benchmarks.truth.targets import PLANS
 
 COMMAND = "python benchmarks/truth/benchmark_truth.py"
-QUICK_REPLICATES = 20 if IS_SMOKE else 100
+QUICK_REPLICATES = 100
 REFERENCE = 8
 """Groups of ours that peers on whole batches are compared with."""
 
