@@ -9,13 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_core.estimators import signal
 from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
 from noisescale_server.analysis.series.estimates import Estimates
+from noisescale_server.analysis.series.sliding_sums import MIN_BLOCKS_BEFORE
 from noisescale_server.services.platform.errors import LayerNotFound, RunNotFound
 from noisescale_server.services.series.average import run_average
 from noisescale_server.services.series.layers import bucket_level, estimates_of, evidence_of
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.resolution import Range, Resolution, block, points_of, range_of
 from noisescale_server.services.series.series import Series, default_window, empty
-from noisescale_server.services.series.sliding import MIN_BLOCKS_BEFORE
 from noisescale_server.services.series.whole_run import NUM_AVERAGED
 from noisescale_server.services.series.windows import Windows
 from noisescale_server.storage.runs import runs, streams

@@ -1,4 +1,4 @@
-"""Sums over a sliding window that never subtract.
+"""Sums over a sliding window that never subtract, one point after the other: for layers, which have few points each.
 
 |G|² falls by orders of magnitude during training, and its square twice as many: taking old sums out of a running total
 would leave rounding errors larger than the new ones. Two stacks need no subtraction: each item is added at most twice.
@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
 from noisescale_core.estimators.windows import WindowSums
+from noisescale_server.analysis.series.sliding_sums import MIN_BLOCKS_BEFORE
 from noisescale_server.storage.series.series import Sums
 
 NOTHING: Sums = (0,) * 10
-
-MIN_BLOCKS_BEFORE = WINDOWS_BEFORE * MIN_BLOCKS
-"""Where a window has to reach back for its 8 blocks, the four before it reach back for theirs."""
 
 EMPTY = math.inf
 """The oldest key of an empty queue: later than any."""
@@ -29,12 +27,6 @@ def plus(a: Sums, b: Sums) -> Sums:
     a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = a
     b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = b
     return (a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6, a7 + b7, a8 + b8, a9 + b9)
-
-
-def of_block(num_updates: float, trace_cov: float, grad_sq_norm: float) -> Sums:
-    """The sums of one block of n updates; nothing if it holds no estimate."""
-    n, x, y = num_updates, trace_cov, grad_sq_norm
-    return (1, n, x, y, x * x, y * y, x * y, n * x, n * y, n * n) if n else NOTHING
 
 
 class WindowAtPoint(NamedTuple):
@@ -120,31 +112,21 @@ class SlidingWindow:
         self._num_before = num_before
         self._before = SlidingSums(earlier[:split])
         self._window = SlidingSums(earlier[split:])
-        self._start: int | None = None
-        self._total: Sums | None = None
-        self._sums_before = WindowSums()
 
     def push(self, key: int, sums: Sums) -> None:
         """Add at the window's new end."""
         self._window.push(key, sums)
-        self._total = None
 
-    def start_at(self, key: int, part: Sums = NOTHING) -> WindowAtPoint:
-        """The window from `key` on, with a newest part that is no item yet; it starts earlier if it needs 8 blocks."""
-        # where many points share a block the items seldom change
-        if key != self._start or self._window.oldest_key < key:
-            self._sums_before = self._move(key, num_kept=MIN_BLOCKS - part[0])
-        if self._total is None:
-            self._total = self._window.total()
-        sums = self._total if part is NOTHING else plus(self._total, part)
-        return WindowAtPoint(sums, self._sums_before, is_widened=self._window.oldest_key < key)
+    def start_at(self, key: int) -> WindowAtPoint:
+        """The window from `key` on; it starts earlier if it needs 8 blocks."""
+        before = self._move(key)
+        return WindowAtPoint(self._window.total(), before, is_widened=self._window.oldest_key < key)
 
-    def _move(self, key: int, *, num_kept: float) -> WindowSums:
+    def _move(self, key: int) -> WindowSums:
         """What is before the window after all older than `key` has left it that need not stay."""
-        window, before, self._start = self._window, self._before, key
-        while window.oldest_key < key and (item := window.pop(num_kept=num_kept)):
+        window, before = self._window, self._before
+        while window.oldest_key < key and (item := window.pop(num_kept=MIN_BLOCKS)):
             before.push(*item)
-            self._total = None
         first = min(key, window.oldest_key) - self._num_before
         while before.oldest_key < first and before.pop(num_kept=MIN_BLOCKS_BEFORE):
             pass
