@@ -26,7 +26,17 @@ async def figures(client: httpx.AsyncClient, run_id: str, **query: int) -> tuple
 
 
 @pytest.fixture
-def computed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def nothing_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server judges no run by itself meanwhile."""
+
+    async def none_to_judge(_: object) -> list[UUID]:
+        return []
+
+    monkeypatch.setattr(decisions, "of_a_round", none_to_judge)
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch, nothing_judged: None) -> list[object]:
     """The runs whose latest window was computed for a reader."""
     runs: list[object] = []
     compute = latest.window
@@ -69,19 +79,15 @@ async def test_new_rows_change_the_figures_at_once(shared_client: httpx.AsyncCli
 
 
 @pytest.fixture
-def histories(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def histories(monkeypatch: pytest.MonkeyPatch, nothing_judged: None) -> list[object]:
     """The runs whose history was read from the database, by nobody but the test."""
     runs: list[object] = []
     read = whole_run.run_history.read
-
-    async def none_to_judge(_: object) -> list[UUID]:
-        return []
 
     async def count(session, live, wanted, **others):
         runs.append(live.run_id)
         return await read(session, live, wanted, **others)
 
-    monkeypatch.setattr(decisions, "of_a_round", none_to_judge)
     monkeypatch.setattr(whole_run.run_history, "read", count)
     return runs
 
