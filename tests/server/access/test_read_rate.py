@@ -76,7 +76,7 @@ class TestBucket:
             let_in(rate, sender, 1)
 
         assert let_in(rate, "ada", 1) == 0
-        assert len(rate._known) == 2
+        assert len(rate._buckets._known) == 2
 
 
 async def test_a_few_of_a_sender_are_worked_on_at_once_and_those_of_another_beside_them() -> None:

@@ -1,6 +1,7 @@
 """A sender over its share waits; the others do not notice."""
 
 import gzip
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from uuid import uuid4
@@ -11,6 +12,8 @@ import pytest
 from app_in_process import client_of, running_app
 from factories import make_batch
 from keys_of_tests import new_key
+from noisescale_server.api.access.rates import BatchRate
+from noisescale_server.api.platform.refusals import TooManyBatches
 from problems import assert_problem
 
 JSON = {"Content-Type": "application/json"}
@@ -63,6 +66,30 @@ async def test_bombs_soon_use_up_the_share_and_are_told_that_they_are_too_large_
     assert set(statuses[:50]) == {413}
     assert set(statuses[50:]) <= {413, 429}
     assert statuses[50:].count(413) <= given_back
+
+
+def test_a_minutes_batches_may_come_at_once_and_then_they_come_back_at_an_even_pace() -> None:
+    seconds = iter([0.0] * 601 + [0.1] * 2)
+    rate = BatchRate(600, lambda: next(seconds))
+    for _ in range(600):
+        rate.count("a job that was cut off for long")
+
+    with pytest.raises(TooManyBatches, match="more than 600 batches a minute from one sender: try again in 1 s"):
+        rate.count("a job that was cut off for long")
+    rate.count("another")
+    rate.count("a job that was cut off for long")
+
+
+def test_no_thread_is_started_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop would wait until it runs, and everybody else with it."""
+    started: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", started.append)
+    rate = BatchRate(60_000)
+
+    for index in range(100):
+        rate.count(f"sender {index % 7}")
+
+    assert started == []
 
 
 async def test_reading_goes_on(client: httpx.AsyncClient) -> None:

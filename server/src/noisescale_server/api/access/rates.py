@@ -13,25 +13,55 @@ from typing import Final
 
 from cachetools import LRUCache
 from fastapi import Request
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import SlidingWindowCounterRateLimiter
 
 from noisescale_server.api.access.route import principal_of
 from noisescale_server.api.platform.refusals import Busy, TooManyBatches, TooManyReads
 
+MAX_SENDERS: Final = 10_000
+
+
+class Buckets:
+    """A bucket of tokens for each sender: what is counted takes some, and they come back at an even pace.
+
+    Our own, in a few lines: `limits` in memory starts a thread for each count, and the event loop waits for it.
+
+    Args:
+        per_minute: Tokens that come back.
+        burst_seconds: A full bucket holds what comes back in so long, and at least one token.
+        now: Seconds of a clock that never goes back.
+    """
+
+    def __init__(self, per_minute: int, burst_seconds: float, now: Callable[[], float]) -> None:
+        self._per_second = per_minute / 60
+        self._capacity = max(1.0, burst_seconds * self._per_second)
+        self._now = now
+        # whoever has not come for longest is forgotten: its bucket is the fullest
+        self._known: LRUCache[str, tuple[float, float]] = LRUCache(MAX_SENDERS)
+
+    def take(self, sender: str, tokens: int = 1) -> float:
+        """Take tokens out of the sender's bucket if it holds as many; the seconds until it would, 0 if it did."""
+        now = self._now()
+        held, since = self._known.pop(sender, (self._capacity, now))
+        held = min(self._capacity, held + (now - since) * self._per_second)
+        missing = tokens - held
+        self._known[sender] = (held if missing > 0 else -missing, now)
+        return max(0.0, missing / self._per_second)
+
+
 # Batches: one job that sends without end must not starve the others.
 
-BATCHES_PER_TOO_LARGE = 100
+BATCHES_SECONDS: Final = 60
+"""A full bucket holds the batches of so long: a job that comes back from a cut sends what it has kept at once."""
+BATCHES_PER_TOO_LARGE: Final = 100
 """An honest sender halves its batch and is not refused again; one that throws bombs is soon not read any more."""
 
 
 class BatchRate:
-    """Who has sent how many batches in the last minute, by the sliding-window counter of `limits`."""
+    """Who may send another batch now."""
 
-    def __init__(self, per_minute: int) -> None:
-        self._limit = RateLimitItemPerMinute(per_minute)
-        self._counts = SlidingWindowCounterRateLimiter(MemoryStorage())
+    def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._buckets = Buckets(per_minute, BATCHES_SECONDS, now)
 
     def count(self, sender: str) -> None:
         """Count the sender's batch.
@@ -39,17 +69,15 @@ class BatchRate:
         Raises:
             TooManyBatches: When it is one too many.
         """
-        if self._counts.hit(self._limit, sender):
-            return
-        opens_at = self._counts.get_window_stats(self._limit, sender).reset_time
-        raise TooManyBatches(self._limit.amount, max(1, math.ceil(opens_at - time.time())))
+        if wait := self._buckets.take(sender):
+            raise TooManyBatches(self._per_minute, math.ceil(wait))
 
     def count_too_large(self, sender: str) -> None:
         """Count a batch that was refused for its size as many, where they fit.
 
         It is never answered by "wait": whoever waits and sends it again would not learn that it is too large.
         """
-        self._counts.hit(self._limit, sender, cost=BATCHES_PER_TOO_LARGE)
+        self._buckets.take(sender, BATCHES_PER_TOO_LARGE)
 
 
 async def count_batch(request: Request) -> None:
@@ -77,8 +105,7 @@ def sender_of(request: Request) -> str:
 # Reads: a script without end must not starve the others.
 
 BURST_SECONDS: Final = 20
-"""A full bucket holds what comes in so long: twenty tabs that a browser opens again at once ask for less."""
-MAX_SENDERS: Final = 10_000
+"""A full bucket holds the reads of so long: twenty tabs that a browser opens again at once ask for less."""
 AT_ONCE: Final = 4
 """Reads of one sender that are worked on at the same time; further ones wait for these."""
 LONGEST_WAIT_SECONDS: Final = 5.0
@@ -102,29 +129,20 @@ def takes_a_turn(method: str, path: str) -> bool:
 
 
 class ReadRate:
-    """A bucket of tokens for each sender: a read takes one, and they come back at an even pace."""
+    """Who may read now."""
 
     def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
-        self._per_second = per_minute / 60
-        self._capacity = max(1.0, BURST_SECONDS * self._per_second)
-        self._now = now
-        # whoever has not come for longest is forgotten: its bucket is the fullest
-        self._known: LRUCache[str, tuple[float, float]] = LRUCache(MAX_SENDERS)
+        self._buckets = Buckets(per_minute, BURST_SECONDS, now)
 
     def count(self, sender: str) -> None:
-        """Take a token out of the sender's bucket.
+        """Count the sender's read.
 
         Raises:
-            TooManyReads: When it is empty.
+            TooManyReads: When it is one too many.
         """
-        now = self._now()
-        tokens, since = self._known.pop(sender, (self._capacity, now))
-        tokens = min(self._capacity, tokens + (now - since) * self._per_second)
-        is_allowed = tokens >= 1
-        self._known[sender] = (tokens - 1 if is_allowed else tokens, now)
-        if not is_allowed:
-            raise TooManyReads(self._per_minute, max(1, math.ceil((1 - tokens) / self._per_second)))
+        if wait := self._buckets.take(sender):
+            raise TooManyReads(self._per_minute, math.ceil(wait))
 
 
 class Turns:

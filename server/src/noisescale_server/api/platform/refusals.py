@@ -38,7 +38,7 @@ class ProviderFailed(DomainError):
 
 
 class TooManyBatches(DomainError):
-    """A sender is over its share; it may try again when its window has moved on."""
+    """A sender is over its share; it may go on when it has waited."""
 
     members = ("limit_per_minute",)
 
