@@ -1,6 +1,7 @@
 """up, serve and migrate, as processes: what they say, what they leave, and how they end."""
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -117,6 +118,16 @@ def start() -> Iterator[Callable[..., Server]]:
         server.kill()
 
 
+@contextlib.contextmanager
+def hang_ups(handled: signal.Handlers) -> Iterator[None]:
+    """For the block, processes are started with this handling of SIGHUP, whatever these tests were started with."""
+    before = signal.signal(signal.SIGHUP, handled)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def run(*arguments: str) -> int:
     """The exit code of a command run here."""
     parser = argparse.ArgumentParser()
@@ -196,13 +207,27 @@ class TestUp:
     @pytest.mark.slow
     def test_ends_when_its_terminal_is_closed(self, start):
         """uvicorn by itself would restart the workers."""
-        server = start("up", "--port", "0", "--workers", "2")
+        with hang_ups(signal.SIG_DFL):
+            server = start("up", "--port", "0", "--workers", "2")
         server.get("/livez")
         server.descendants()  # told where one of them does not end
 
         server.process.send_signal(signal.SIGHUP)
 
         assert server.exit_code_and_errors() == (0, "")
+
+    @pytest.mark.slow
+    def test_goes_on_when_its_terminal_is_closed_under_nohup(self, start):
+        with hang_ups(signal.SIG_IGN):
+            server = start("up", "--port", "0", "--workers", "2")
+        server.get("/livez")
+        before = {one.pid for one in server.descendants()}
+
+        server.process.send_signal(signal.SIGHUP)
+
+        time.sleep(2)  # four times as long as it would take until it ends
+        assert server.get("/livez").status_code == 200
+        assert before <= {one.pid for one in server.descendants()}
 
     def test_a_port_that_is_taken_is_one_sentence_with_the_way_out(self, capsys, home):
         with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -6,8 +6,7 @@ from foreign_bugs import BUGS
 from simulated_jobs import BODY_LIMITS, Story, cards_of, stories, told
 
 FEW = 15
-FEW_HUNDRED = 300
-MANY = 500
+MANY = 300
 
 
 def bad_outcomes(chosen: list[Story], folder) -> list[tuple[Story, object]]:
@@ -30,13 +29,13 @@ def test_behind_a_proxy_that_answers_anything_every_record_is_stored_once_or_dec
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_five_hundred_jobs_with_every_status_and_body(tmp_path):
+def test_three_hundred_jobs_with_every_status_and_body(tmp_path):
     chosen = stories(MANY)
     outcomes = [told(story, tmp_path / str(at)) for at, story in enumerate(chosen)]
 
     assert [one for one in zip(chosen, outcomes, strict=True) if not is_good(*one)] == []
     answered = {card for outcome in outcomes for card in outcome.answered}
-    assert len(answered) > 1300, "of 1,599 pairs of a status and a kind of body"
+    assert len(answered) > 1000, "of 1,599 pairs of a status and a kind of body"
 
 
 @pytest.mark.slow
@@ -46,7 +45,7 @@ def test_a_planted_bug_is_caught(tmp_path, name):
     with bug.planted():
         found = any(
             not is_good(story, told(story, tmp_path / str(at)))
-            for at, story in enumerate(stories(FEW_HUNDRED, 11, cards_of(bug.statuses)))
+            for at, story in enumerate(stories(MANY, 11, cards_of(bug.statuses)))
         )
 
     assert found

@@ -180,7 +180,7 @@ async def test_a_whole_batch_is_stored_as_it_is(shared_app: FastAPI, shared_clie
     assert (answer.status_code, answer.json()["acked_seq"], answer.json()["rejected"]) == (200, 10, [])
 
 
-@pytest.mark.parametrize("num_examples", [100, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_examples", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 async def test_whatever_is_wrong_it_is_refused_or_stored_as_it_was_read(
     shared_app: FastAPI, shared_client: httpx.AsyncClient, num_examples: int
 ) -> None:
