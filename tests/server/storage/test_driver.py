@@ -1,5 +1,6 @@
 """What the driver is asked for: arrays without a look at each of their elements, reads without a transaction."""
 
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import asyncpg.protocol.protocol as asyncpg_codecs
@@ -10,8 +11,11 @@ from httpx import AsyncClient
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app_in_process import running_app
 from factories import make_batch, make_measurements
-from noisescale_server.storage.platform.driver import ARRAYS, PLANNED_ONCE, read, read_by_key
+from noisescale_server.storage.access.visibility import session_factory
+from noisescale_server.storage.platform.driver import ARRAYS, PLANNED_ONCE, fetch, read, read_by_key
+from noisescale_server.storage.platform.engine import create_engine
 
 _TRANSACTION = "SELECT pg_current_xact_id()"
 
@@ -45,6 +49,20 @@ async def test_a_plain_read_is_no_transaction_and_any_other_is_one(shared_app: F
     assert are_one == [False, True]
 
 
+async def test_all_that_a_session_fetches_is_one_transaction_and_goes_with_it(shared_app: FastAPI) -> None:
+    name = f"never {uuid4()}"
+    async with shared_app.state.sessions() as session:
+        seen = [await fetch(session, _TRANSACTION) for _ in range(3)]
+        # the first by way of SQLAlchemy, this one past it
+        await fetch(session, "INSERT INTO project (name) VALUES ($1::text)", name)
+        found = await fetch(session, "SELECT name FROM project WHERE name = $1::text", name)
+        await session.rollback()
+        after = [await fetch(session, "SELECT name FROM project WHERE name = $1::text", name) for _ in range(2)]
+
+    assert seen[0] == seen[1] == seen[2]
+    assert (found, after) == ([(name,)], [[], []])
+
+
 PLANNING = "SELECT current_setting('plan_cache_mode') AS plans, current_setting('enable_seqscan') AS whole_tables"
 
 
@@ -54,11 +72,11 @@ async def how_it_plans(session: AsyncSession) -> tuple[str, str]:
 
 
 async def test_outside_a_transaction_statements_by_key_are_planned_once_until_the_connection_goes_back(
-    app: FastAPI,
+    database_url: str,
 ) -> None:
-    async with app.state.plain_read_sessions() as session:
+    engine = create_engine(database_url, pool_size=1)
+    async with session_factory(engine.execution_options(isolation_level="AUTOCOMMIT"))() as session:
         connection = await session.connection()
-        pid = await session.scalar(text("SELECT pg_backend_pid()"))
         assert await how_it_plans(session) == ("auto", "on")
 
         await read_by_key(session, "SELECT 1 WHERE $1::int = 1", 1)
@@ -66,11 +84,18 @@ async def test_outside_a_transaction_statements_by_key_are_planned_once_until_th
         assert await how_it_plans(session) == ("force_generic_plan", "off")
         assert PLANNED_ONCE in connection.info
 
-    async with app.state.read_sessions() as session, session.begin():
-        assert await session.scalar(text("SELECT pg_backend_pid()")) == pid, "the connection used last"
-        assert await how_it_plans(session) == ("auto", "on")
+    async with session_factory(engine).begin() as session:
+        assert await how_it_plans(session) == ("auto", "on"), "on the same connection, the only one"
         await read_by_key(session, "SELECT 1 WHERE $1::int = 1", 1)
         assert await how_it_plans(session) == ("auto", "on")
+    await engine.dispose()
+
+
+@pytest.fixture
+async def app(database_url: str) -> AsyncIterator[FastAPI]:
+    """The server with one connection, which all that it does by itself takes as well."""
+    async with running_app(database_url, pool_size=1, pool_max_overflow=0) as created:
+        yield created
 
 
 async def test_a_chart_is_read_by_plans_that_are_made_once(app: FastAPI, client: AsyncClient) -> None:

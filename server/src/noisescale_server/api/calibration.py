@@ -12,7 +12,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
 from pydantic import Field, model_validator
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from noisescale_core.advice.learning_rate.rate_coefficients import Schedule
@@ -29,6 +28,7 @@ from noisescale_server.services.calibration.exchange import Carried
 from noisescale_server.services.sweeps import gathered as gathered_sweeps
 from noisescale_server.services.sweeps.sweeps import AnyKind
 from noisescale_server.storage.calibration import IMPORTED, StoredCalibration
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS
 from noisescale_server.storage.sweeps import NewSweep
 
 # a name may hold slashes
@@ -261,7 +261,7 @@ class Recalibrations:
                 touched = [] if held_against is None else [held_against]
             for sweep_id in touched:
                 await self._measure(sessions, sweep_id)
-        except SQLAlchemyError:
+        except DATABASE_ERRORS:
             # the job has its answer already, so nobody else hears of it
             _logger.warning(
                 "run %s has finished, but κ of its sweeps is as before: attach it again", run_id, exc_info=True

@@ -33,7 +33,7 @@ from noisescale_server.services.ingest import going_back, ledger
 from noisescale_server.services.ingest.going_back import BegunAgain
 from noisescale_server.services.ingest.ledger import Audit
 from noisescale_server.storage.access.visibility import session_factory
-from noisescale_server.storage.platform.driver import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS, sqlstate_of
 from noisescale_server.storage.platform.engine import create_engine
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ async def in_transaction(database_url: str, work: Callable[[AsyncSession], Await
 
 def _why_not(error: Exception) -> str | None:
     """What to do about an error of the database; None where it would be ours."""
-    if getattr(getattr(error, "orig", error), "sqlstate", None) in LACKING:
+    if sqlstate_of(error) in LACKING:
         return "the database lacks tables of this release: run `noisescale migrate` first"
     return (
         f"the database does not answer ({type(error).__name__}): see that it runs" if means_try_again(error) else None

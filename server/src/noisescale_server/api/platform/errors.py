@@ -60,7 +60,7 @@ from noisescale_server.services.platform.errors import (
     TooManyStreams,
     ViewNotFound,
 )
-from noisescale_server.storage.platform.driver import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS, sqlstate_of
 
 log = logging.getLogger(__name__)
 
@@ -169,11 +169,11 @@ def status_problem(status: int, detail: str | None = None, headers: Mapping[str,
 
 def means_try_again(error: Exception) -> bool:
     """Whether the database was away or busy, as opposed to refusing the statement."""
-    driver_error = error.orig if isinstance(error, DBAPIError) else error
-    sqlstate = getattr(driver_error, "sqlstate", None)
-    if isinstance(sqlstate, str):
+    sqlstate = sqlstate_of(error)
+    if sqlstate is not None:
         # a coordinator that loses a node of Citus says so in words alone
-        is_of_nodes = sqlstate == INTERNAL_ERROR and "connection" in str(driver_error)
+        words = str(error.orig if isinstance(error, DBAPIError) else error)
+        is_of_nodes = sqlstate == INTERNAL_ERROR and "connection" in words
         return is_of_nodes or sqlstate.startswith(TRY_AGAIN_PREFIXES)
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from asyncpg.exceptions import PostgresError
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from noisescale_server.services.platform.errors import DatabaseUnreachable
+from noisescale_server.storage.platform.driver import sqlstate_of
 
 T = TypeVar("T")
 
@@ -25,13 +27,14 @@ async def commit_with_retry(
     """What `work` returns, after COMMIT; a deadlock or serialization failure starts it again, three times at most.
 
     Raises:
-        DBAPIError: Any other error of the database, and the fourth of these.
+        DBAPIError: Any other error of the database, and the fourth of these; as the driver has it where the statement
+            went past SQLAlchemy (`storage.platform.driver`).
     """
     for _ in range(MAX_ATTEMPTS - 1):
         try:
             return await _commit(sessions, work)
-        except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) not in {DEADLOCK, SERIALIZATION_FAILURE}:
+        except (DBAPIError, PostgresError) as error:
+            if sqlstate_of(error) not in {DEADLOCK, SERIALIZATION_FAILURE}:
                 raise
     return await _commit(sessions, work)
 

@@ -25,8 +25,15 @@ vars(asyncpg_codecs)["IterableABC"] = ARRAYS
 
 
 async def fetch(session: AsyncSession, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """The rows of a statement with parameters $1, $2, …; prepared once a connection, in the session's transaction."""
-    found = await (await session.connection()).exec_driver_sql(statement, parameters)
+    """The rows of a statement with parameters $1, $2, …; prepared once a connection, in the session's transaction.
+
+    SQLAlchemy begins the transaction with its first statement. What follows goes to the driver as it is.
+    """
+    connection = await session.connection()
+    async with _driver_of(connection) as driver:
+        if driver.is_in_transaction():  # type: ignore[no-untyped-call]
+            return [tuple(row) for row in await driver.fetch(statement, *parameters)]
+    found = await connection.exec_driver_sql(statement, parameters)
     return [tuple(row) for row in found] if found.returns_rows else []
 
 
@@ -48,7 +55,10 @@ async def read(session: AsyncSession, statement: str, *parameters: Any) -> list[
 
 @asynccontextmanager
 async def _driver_of(connection: AsyncConnection) -> AsyncIterator[Connection]:
-    driver = (await connection.get_raw_connection()).driver_connection
+    known = connection.sync_connection
+    # to ask for it costs a greenlet, which is needed only where there may be none
+    raw = await connection.get_raw_connection() if known is None or known.invalidated else known.connection
+    driver = raw.driver_connection
     assert isinstance(driver, Connection), "storage.engine opens connections with asyncpg"
     try:
         yield driver
@@ -121,3 +131,9 @@ async def plan_for_lists(session: AsyncSession) -> None:
 # SQLAlchemy leaves errors of connecting as the driver and the operating system raise them. The driver is confused where
 # Postgres dies between its greeting and the first statement.
 DATABASE_ERRORS = (DBAPIError, PoolTimeoutError, PostgresError, DriverInterfaceError, DriverConfused, OSError)
+
+
+def sqlstate_of(error: Exception) -> str | None:
+    """Postgres' code of an error, whichever way the statement went; None where it did not say."""
+    found = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+    return found if isinstance(found, str) else None
