@@ -345,7 +345,7 @@ class TestLink:
         assert answers[0].status_code == 429
 
     async def test_reads_by_it_are_counted_by_address(self, shared: Shared) -> None:
-        reads = shared.team.app.state.read_rate
+        reads = shared.team.app.state.read_rate._buckets
         reads._known.clear()
         async with shared.client("link") as client:
             await client.get(f"/api/v1/runs/{shared.run_id}")
@@ -385,7 +385,7 @@ class TestPublicProject:
         assert statuses == [401, 401]
 
     async def test_reads_of_everybody_are_limited_by_address(self, opened: Shared) -> None:
-        reads = opened.team.app.state.read_rate
+        reads = opened.team.app.state.read_rate._buckets
         reads._known.clear()
         usual = reads._capacity, reads._per_second
         reads._capacity, reads._per_second = 5.0, 0.01
