@@ -17,7 +17,9 @@ from killable_postgres import KillablePostgres, killable_postgres
 from noisescale_dashboard.app import mount
 from noisescale_server.api.access import rates
 from noisescale_server.app import create_app
+from noisescale_server.storage.access.visibility import session_factory
 from noisescale_server.storage.platform import engine
+from noisescale_server.storage.platform.driver import fetch
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.processes]
 
@@ -133,6 +135,28 @@ async def test_a_stream_that_froze_in_a_batch_goes_on_where_it_was(postgres: Kil
 
     assert refused.status_code == 503
     assert (stored.status_code, stored.json()["acked_seq"]) == (200, batch["last_seq"])
+
+
+async def test_a_statement_that_froze_gives_up_every_connection_that_was_open(postgres: KillablePostgres) -> None:
+    own = engine.create_engine(postgres.url(), pool_size=2, statement_timeout_seconds=0.2)
+    sessions = session_factory(own)
+
+    async def backends() -> set[int]:
+        async with sessions() as first, sessions() as second:
+            return {(await fetch(one, "SELECT pg_backend_pid()"))[0][0] for one in (first, second)}
+
+    before = await backends()
+    async with sessions() as session:
+        await fetch(session, "SELECT 1")
+        async with frozen(postgres):
+            # within the transaction, so past SQLAlchemy
+            with pytest.raises(TimeoutError):
+                await fetch(session, "SELECT 2")
+    after = await backends()
+    await own.dispose()
+
+    assert len(before) == len(after) == 2
+    assert before.isdisjoint(after)
 
 
 async def test_pages_say_that_the_database_is_gone(postgres: KillablePostgres) -> None:

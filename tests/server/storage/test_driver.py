@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import asyncpg.protocol.protocol as asyncpg_codecs
 import pytest
-from asyncpg.exceptions import DataError
+from asyncpg.exceptions import DataError, PostgresError
 from fastapi import FastAPI
 from httpx import AsyncClient
 from sqlalchemy import text
@@ -61,6 +61,22 @@ async def test_all_that_a_session_fetches_is_one_transaction_and_goes_with_it(sh
 
     assert seen[0] == seen[1] == seen[2]
     assert (found, after) == ([(name,)], [[], []])
+
+
+@pytest.mark.parametrize(("sqlstate", "is_given_up"), [("XX000", True), ("23505", False)])
+async def test_a_connection_whose_plans_may_be_stale_is_given_up(
+    database_url: str, sqlstate: str, is_given_up: bool
+) -> None:
+    engine = create_engine(database_url, pool_size=1)
+    sessions, backends = session_factory(engine), []
+    for _ in range(2):
+        async with sessions() as session:
+            backends += await fetch(session, "SELECT pg_backend_pid()")
+            with pytest.raises(PostgresError):
+                await fetch(session, f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{sqlstate}'; END $$")
+    await engine.dispose()
+
+    assert (backends[0] != backends[1]) == is_given_up
 
 
 PLANNING = "SELECT current_setting('plan_cache_mode') AS plans, current_setting('enable_seqscan') AS whole_tables"

@@ -116,7 +116,7 @@ async def _alone(
     """Refresh a run in a transaction of its own; one that cannot be computed must not leave all others stale, unseen.
 
     Raises:
-        DBAPIError: Where the database does not answer.
+        DATABASE_ERRORS: Where the database does not answer.
     """
     try:
         async with sessions.begin() as session:

@@ -47,6 +47,12 @@ class Buckets:
         self._known[sender] = (held if missing > 0 else -missing, now)
         return max(0.0, missing / self._per_second)
 
+    def owe(self, sender: str, tokens: int) -> None:
+        """Take tokens out of the sender's bucket, those that it does not hold as well: up to a bucket of them."""
+        self.take(sender, 0)
+        held, now = self._known[sender]
+        self._known[sender] = (max(-self._capacity, held - tokens), now)
+
 
 # Batches: one job that sends without end must not starve the others.
 
@@ -73,11 +79,11 @@ class BatchRate:
             raise TooManyBatches(self._per_minute, math.ceil(wait))
 
     def count_too_large(self, sender: str) -> None:
-        """Count a batch that was refused for its size as many, where they fit.
+        """Count a batch that was refused for its size as many; those that follow wait.
 
-        It is never answered by "wait": whoever waits and sends it again would not learn that it is too large.
+        It is never answered by "wait" itself: whoever waits and sends it again would not learn that it is too large.
         """
-        self._buckets.take(sender, BATCHES_PER_TOO_LARGE)
+        self._buckets.owe(sender, BATCHES_PER_TOO_LARGE)
 
 
 async def count_batch(request: Request) -> None:

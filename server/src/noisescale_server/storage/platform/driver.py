@@ -8,7 +8,8 @@ import asyncpg.protocol.protocol as asyncpg_codecs
 from asyncpg import Connection, Record
 from asyncpg.exceptions import InterfaceError as DriverInterfaceError
 from asyncpg.exceptions import InternalClientError as DriverConfused
-from asyncpg.exceptions import PostgresError
+from asyncpg.exceptions import InternalServerError, PostgresError
+from sqlalchemy import Connection as SyncConnection
 from sqlalchemy import text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
@@ -62,10 +63,23 @@ async def _driver_of(connection: AsyncConnection) -> AsyncIterator[Connection]:
     assert isinstance(driver, Connection), "storage.engine opens connections with asyncpg"
     try:
         yield driver
-    except TimeoutError:
-        # past SQLAlchemy, so past what the engine does of itself: the roll-back would wait as long again
-        await connection.invalidate()
+    except Exception as error:
+        # past SQLAlchemy, so past what the engine does of itself
+        if isinstance(error, TimeoutError) or driver.is_closed():  # type: ignore[no-untyped-call]
+            await connection.run_sync(_give_up_all, error)
+        elif isinstance(error, InternalServerError):
+            await connection.invalidate(error)  # what it has prepared may be of tables that have gone
         raise
+
+
+def _give_up_all(connection: SyncConnection, error: Exception) -> None:
+    """Of a Postgres that is silent or gone, every connection that is open to it.
+
+    Else the roll-back would wait as long again, and so would the next request on another one.
+    """
+    if not connection.invalidated:
+        connection.engine.pool._invalidate(connection.connection, error, _checkin=False)
+        connection.invalidate(error)
 
 
 PLANNED_ONCE: Final = "planned_once"

@@ -54,6 +54,10 @@ def create_engine(
         connect_args={
             "server_settings": server_settings,
             "timeout": pool_wait_seconds,
+            # what is prepared stays so, however long it is, as what SQLAlchemy prepares does: by itself the driver
+            # forgets it after five minutes
+            "max_cached_statement_lifetime": 0,
+            "max_cacheable_statement_size": 0,
             "command_timeout": statement_timeout_seconds + SECONDS_AFTER_ITS_OWN_TIMEOUT,
         },
     )
