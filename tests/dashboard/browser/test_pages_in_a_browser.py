@@ -217,12 +217,19 @@ async def test_a_run_that_has_ended_has_all_its_figures(visit: Visit) -> None:
     assert visit.complaints == []
 
 
+async def asked_when_it_is_quiet(page: Page, api: FakeApi) -> int:
+    """Requests so far, once what was asked before is answered and nothing follows from it."""
+    asked = -1
+    while asked != len(api.requests):
+        asked = len(api.requests)
+        await page.wait_for_timeout(400)
+    return asked
+
+
 async def test_a_hidden_tab_asks_for_nothing(opened: Visit, served_api: FakeApi) -> None:
     page = opened.page
     await page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-    # what was asked just before is answered
-    await page.wait_for_timeout(300)
-    asked = len(served_api.requests)
+    asked = await asked_when_it_is_quiet(page, served_api)
 
     await page.evaluate("window.dash_clientside.set_props('run-clock', {n_intervals: 7})")
     await page.wait_for_timeout(400)
