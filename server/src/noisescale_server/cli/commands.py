@@ -20,7 +20,7 @@ from noisescale_server.process.settings import Settings
 from noisescale_server.services.platform import health
 from noisescale_server.services.platform.errors import DatabaseNotDurable
 from noisescale_server.storage.access.visibility import session_factory
-from noisescale_server.storage.platform.driver import DATABASE_ERRORS
+from noisescale_server.storage.platform.driver import DATABASE_ERRORS, sqlstate_of
 from noisescale_server.storage.platform.engine import create_engine
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for what add_subparsers() returns
@@ -155,7 +155,7 @@ def bring_up_to_date(settings: Settings, database_url: str) -> str:
     try:
         migrating.migrate(owner_url)
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != app_role.INSUFFICIENT_PRIVILEGE:
+        if sqlstate_of(error) != app_role.INSUFFICIENT_PRIVILEGE:
             raise
         raise DatabaseNotReadyError(
             "this role may not change the database's tables: name their owner in NOISESCALE_MIGRATION_DATABASE_URL"

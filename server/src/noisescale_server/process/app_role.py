@@ -11,6 +11,7 @@ from sqlalchemy import URL, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from noisescale_server.storage.platform.driver import sqlstate_of
 from noisescale_server.storage.platform.engine import create_engine
 from noisescale_server.storage.platform.placement import HAS_CITUS, ONE_CONNECTION_A_NODE
 
@@ -94,6 +95,6 @@ async def _create(connection: AsyncConnection, owner: URL, role: str, password: 
     try:
         await connection.exec_driver_sql(str(statement))
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) == INSUFFICIENT_PRIVILEGE:
+        if sqlstate_of(error) == INSUFFICIENT_PRIVILEGE:
             raise NoRoleError(owner, role) from error
         raise

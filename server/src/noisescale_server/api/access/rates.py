@@ -59,7 +59,7 @@ class Buckets:
 BATCHES_SECONDS: Final = 60
 """A full bucket holds the batches of so long: a job that comes back from a cut sends what it has kept at once."""
 BATCHES_PER_TOO_LARGE: Final = 100
-"""An honest sender halves its batch and is not refused again; one that throws bombs is soon not read any more."""
+"""An honest sender halves its batch, and waits where few are left; one that throws bombs is soon not read any more."""
 
 
 class BatchRate:

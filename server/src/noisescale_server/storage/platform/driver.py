@@ -75,7 +75,8 @@ async def _driver_of(connection: AsyncConnection) -> AsyncIterator[Connection]:
 def _give_up_all(connection: SyncConnection, error: Exception) -> None:
     """Of a Postgres that is silent or gone, every connection that is open to it.
 
-    Else the roll-back would wait as long again, and so would the next request on another one.
+    Else the roll-back would wait as long again, and so would the next request on another one. As SQLAlchemy does it of
+    itself where a statement goes by it; it has no public name for the pool's part.
     """
     if not connection.invalidated:
         connection.engine.pool._invalidate(connection.connection, error, _checkin=False)

@@ -4,6 +4,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.storage.platform.driver import sqlstate_of
+
 UNDEFINED_TABLE = "42P01"
 
 
@@ -12,7 +14,7 @@ async def revision(session: AsyncSession) -> str | None:
     try:
         found: str | None = await session.scalar(text("SELECT version_num FROM alembic_version"))
     except ProgrammingError as error:
-        if getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE:
+        if sqlstate_of(error) == UNDEFINED_TABLE:
             return None
         raise
     return found

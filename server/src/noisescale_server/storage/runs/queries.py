@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.platform import row_tables
-from noisescale_server.storage.platform.driver import plan_for_lists
+from noisescale_server.storage.platform.driver import plan_for_lists, sqlstate_of
 from noisescale_server.storage.platform.tables import DeletedRun, Project, Run, Stream, StreamPlace, Table, Task
 from noisescale_server.storage.recommendation import decision_word
 from noisescale_server.storage.runs import folding, listed, listing, trials
@@ -138,7 +138,7 @@ async def is_pattern(session: AsyncSession, pattern: str) -> bool:
         async with session.begin_nested():
             await session.scalar(select(literal("").op("~*")(pattern)))
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) == INVALID_PATTERN:
+        if sqlstate_of(error) == INVALID_PATTERN:
             return False
         raise
     return True
