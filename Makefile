@@ -99,7 +99,7 @@ QUICK_PARTS := $(addprefix quick-,$(PARTS))
 IN_PARTS = $(MAKE) --no-print-directory --keep-going --jobs $(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # Several processes test at once: torch's and numpy's threads would only get into each other's way.
-quick $(QUICK_PARTS) test test-fast test-full slow-torture slow-computing slow-others: export OMP_NUM_THREADS = 1
+quick $(QUICK_PARTS) test test-fast test-full slow-torture slow-computing slow-others slow-alone: export OMP_NUM_THREADS = 1
 
 .PHONY: $(QUICK_PARTS)
 $(QUICK_PARTS): quick-%: setup
@@ -121,7 +121,7 @@ SLOW := -m "slow and not alone" --durations 25
 TWO_AT_ONCE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 COMPUTING := tests/benchmarks tests/client tests/core tests/lab tests/server/analysis
 
-.PHONY: slow-torture slow-computing slow-others
+.PHONY: slow-torture slow-computing slow-others slow-alone
 slow-torture: setup
 	$(BIN)/pytest $(SLOW) tests/torture
 
@@ -131,10 +131,16 @@ slow-computing: setup
 slow-others: setup
 	$(BIN)/pytest $(SLOW) $(TWO_AT_ONCE) tests $(addprefix --ignore ,tests/torture $(COMPUTING))
 
-test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 slow-computing slow-torture
-	@$(MAKE) --no-print-directory slow-others
+slow-alone: setup
 	$(BIN)/pytest -m "slow and alone"
+
+# One part's failure hides none of another's.
+test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
+	@failed=0; \
+	$(MAKE) --no-print-directory --keep-going --jobs 2 slow-computing slow-torture || failed=1; \
+	$(MAKE) --no-print-directory slow-others || failed=1; \
+	$(MAKE) --no-print-directory slow-alone || failed=1; \
+	exit $$failed
 
 test-gpu: setup  ## what needs a CUDA device
 	$(BIN)/pytest -m gpu
