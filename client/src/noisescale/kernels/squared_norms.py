@@ -9,13 +9,13 @@ from torch import Tensor
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.list_sums import DTYPES, MultiTensor
 from noisescale.kernels.memory import contiguous_addresses, sizes_and_types
+from noisescale.kernels.multi_tensor import naive
 from noisescale.kernels.multi_tensor.naive import (
     BUFFER,
     ROW,
     SMALL,
     condense,
     dense_values,
-    norms_of_condensed,
     values_that_count,
 )
 from noisescale.kernels.operations import Operation
@@ -80,7 +80,7 @@ def _sq_norms_on(device: torch.device, condensed: Sequence[Tensor]) -> Tensor:
         numels, dtypes = sizes_and_types(condensed)
         if _READ.issuperset(dtypes):
             return _multi_tensor(numels, dtypes, device).sq_norms(condensed).sq_norm[: len(condensed)]
-    return torch.stack(norms_of_condensed(condensed)).square_()
+    return naive.sq_norms_of_condensed(condensed)
 
 
 @lru_cache(maxsize=MAX_LISTS)
