@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import BrowserContext, Page, Request, expect
+from playwright.async_api import BrowserContext, FloatRect, Page, Request, expect
 
 from axe_findings import DRAWINGS, serious_findings
 from dashboard_visit import COMPARED, FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit, type_in_one_go
@@ -20,6 +20,14 @@ LETTERS = {"o": "/", "r": "/runs", "c": "/compare", "s": "/sweeps", "p": "/plann
 ALL_RULES: dict[str, object] = {}
 COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}
 WIDE = 1440
+COUNT_DRAWN = """
+() => {
+  const plot = document.querySelector("#run-noise .js-plotly-plot"), before = plot.data;
+  window.drawn = { same: 0, others: 0 };
+  plot.on("plotly_afterplot", () => (window.drawn[plot.data === before ? "same" : "others"] += 1));
+}
+"""
+"""How often the main figure is drawn with the points that it has now, and with others."""
 
 
 @pytest.fixture
@@ -146,19 +154,28 @@ async def test_an_address_opens_its_view(visit: Visit) -> None:
     await expect(page.locator("#run-noise-card-footer")).to_contain_text("Zoomed to steps 30k – 60k")
 
 
-async def test_dragging_zooms_asks_for_the_range_and_a_double_click_shows_all(opened: Visit) -> None:
-    page = opened.page
+async def drag(page: Page) -> FloatRect:
+    """Choose a quarter of the main figure; where its axes are."""
     box = await page.locator("#run-noise .nsewdrag").first.bounding_box()
     assert box
-
     await page.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 100)
     await page.mouse.down()
     await page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 110, steps=4)
     await page.mouse.up()
+    return box
+
+
+async def test_dragging_zooms_asks_for_the_range_and_a_double_click_shows_all(opened: Visit) -> None:
+    page = opened.page
+    await page.evaluate(COUNT_DRAWN)
+
+    box = await drag(page)
 
     await expect(page.locator("#run-noise-card-footer")).to_contain_text("Zoomed to steps")
     assert "from=" in page.url
     assert "to=" in page.url
+    await page.wait_for_function("window.drawn.others > 0")
+    assert await page.evaluate("window.drawn.same") == 1  # Dash's graph would draw what plotly has drawn once more
     # two clicks with the redrawn figure in between are none: plotly counts 300 ms
     await page.evaluate("new Promise((done) => requestIdleCallback(() => requestIdleCallback(done)))")
     await page.mouse.dblclick(box["x"] + 200, box["y"] + 100)

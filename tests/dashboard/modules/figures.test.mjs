@@ -10,7 +10,7 @@ const { layerClicked, partShown, wasteLine } =
   await import("../../../dashboard/src/noisescale_dashboard/assets/modules/run/asked.js");
 const { figureOf, paintAll, paintOne, recolored, toLight, translator } =
   await import("../../../dashboard/src/noisescale_dashboard/assets/modules/shell/figures.js");
-const { axisOf, isOn, pixelOf } =
+const { axisOf, drawOnlyChanges, isOn, pixelOf } =
   await import("../../../dashboard/src/noisescale_dashboard/assets/modules/shell/plots.js");
 
 const PALETTE = { "#2A6BD4": "#6CA6FF", "#FFFFFF": "#14181F" };
@@ -127,4 +127,61 @@ test("a click in the map of layers chooses the layer, and one beside it none", (
   assert.deepEqual([layerClicked({ points: [] }, ["a"]), layerClicked(null, null)], [SKIP, SKIP]);
   assert.equal(layerClicked({ points: [{ y: 7 }] }, ["a"]), SKIP);
   assert.deepEqual([partShown(null), wasteLine(null)], ["part-figures", ["", ""]]);
+});
+
+/* Of plotly only what counts here: it keeps what it draws, and writes its own size into the layout. */
+function drawing() {
+  const plotly = {
+    numDrawn: 0,
+    react(plot, { data, layout }) {
+      plotly.numDrawn += 1;
+      Object.assign(plot, { data, layout: { ...layout, height: undefined, autosize: true } });
+      return Promise.resolve(plot);
+    },
+  };
+  drawOnlyChanges(plotly);
+  return plotly;
+}
+
+test("a figure that stands there is not drawn once more, and one that differs in anything is", () => {
+  const asked = () => ({ data, layout: { height: 372, xaxis: { range: [0, 9] } }, config: { responsive: true } });
+  const data = [{ x: [1, 2] }];
+  const others = [
+    { ...asked(), data: [{ x: [1, 2] }] },
+    { ...asked(), layout: { ...asked().layout, xaxis: { range: [2, 5] } } },
+    { ...asked(), layout: { ...asked().layout, height: 200 } },
+    { ...asked(), config: { responsive: false } },
+    { ...asked(), frames: [{}] },
+  ];
+
+  for (const other of others) {
+    const plotly = drawing();
+    const plot = {};
+    plotly.react(plot, asked());
+    plotly.react(plot, asked());
+    assert.equal(plotly.numDrawn, 1);
+    plotly.react(plot, other);
+    assert.equal(plotly.numDrawn, 2);
+  }
+});
+
+test("a dragged range that comes back as the figure's own is not drawn once more", () => {
+  const plotly = drawing();
+  const plot = {};
+  const data = [{ x: [1, 2] }];
+  plotly.react(plot, { data, layout: { height: 372, xaxis: { range: [0, 9] } } });
+
+  plot.layout.xaxis.range = [2, 5];
+  plotly.react(plot, { data, layout: { height: 372, xaxis: { range: [2, 5] } } });
+
+  assert.equal(plotly.numDrawn, 1);
+});
+
+test("a page without plotly, or a figure without a layout, is none of its business", () => {
+  drawOnlyChanges(undefined);
+  const plotly = { numDrawn: 0, react: () => (plotly.numDrawn += 1) };
+  drawOnlyChanges(plotly);
+  plotly.react({}, { data: [] });
+  plotly.react(null, null);
+  assert.equal(plotly.numDrawn, 2);
 });

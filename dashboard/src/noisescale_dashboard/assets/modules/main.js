@@ -15,9 +15,11 @@ import { renewLogin } from "./shell/login.js";
 import { hearAnswer, hearFailure, keepBeating } from "./shell/outage.js";
 import { watchProjectLinks } from "./shell/project.js";
 import { watchTeamViews } from "./shell/team-views.js";
+import { drawOnlyChanges } from "./shell/plots.js";
 import { tellWhatIsCut, watchDetails, watchSwitches } from "./shell/page.js";
 
 register();
+drawOnlyChanges(window.Plotly);
 
 watchCallbacks({
   answered(response, isBeat) {

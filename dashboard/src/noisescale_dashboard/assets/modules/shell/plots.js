@@ -1,5 +1,10 @@
 /* What plotly has drawn, and where. Its axes in pixels are private (`_fullLayout`, `_offset`, `l2p` of plotly 3.x; it has
    no public names for them), so they are read here alone. */
+import { same } from "./dash.js";
+
+/* Of each: in which settings and size it was asked for last. */
+const asked = new WeakMap();
+const SIZES = ["autosize", "width", "height"];
 
 /** Plotly's element inside the graph with this id; null where none is drawn. */
 export function plotIn(id) {
@@ -22,6 +27,29 @@ export const lengthOf = (axis) => axis._length;
 export const pixelOf = (axis, value) => axis._offset + axis.l2p(axis.type === "log" ? Math.log10(value) : value);
 /** Whether a place in pixels is on the axis. */
 export const isOn = (axis, at) => at >= axis._offset - 1 && at <= axis._offset + axis._length + 1;
+
+const frameOf = ({ config, layout }) => [config, SIZES.map((name) => layout && layout[name])];
+/* plotly writes its own size there, which follows the box around it */
+const withoutSize = (layout) => Object.entries(layout || {}).filter(([name]) => !SIZES.includes(name));
+
+const isAsDrawn = (plot, figure) =>
+  plot.data === figure.data &&
+  !figure.frames &&
+  same(withoutSize(plot.layout), withoutSize(figure.layout)) &&
+  same(frameOf(figure), asked.get(plot));
+
+/** Draw no figure that stands there: what a drag has changed Dash's graph writes into its figure, and draws that anew. */
+export function drawOnlyChanges(plotly) {
+  if (!plotly) return;
+  const react = plotly.react;
+  plotly.react = (plot, figure, ...others) => {
+    if (plot && figure && figure.data) {
+      if (isAsDrawn(plot, figure)) return Promise.resolve(plot);
+      asked.set(plot, frameOf(figure));
+    }
+    return react.call(plotly, plot, figure, ...others);
+  };
+}
 
 const isLine = (trace) =>
   String(trace.mode).includes("lines") && trace.line && trace.line.width > 0 && trace.fill === "none";
