@@ -44,9 +44,7 @@ def main() -> None:
 
 
 def _try(folder: Path, target: Path, commit: str | None) -> None:
-    began = time.monotonic()
     environment = Environment(folder)
-    print(f"an empty environment with what the lock names: {time.monotonic() - began:.1f} s", flush=True)
     wheels = sorted(target.glob("*.whl"))
     if commit is not None:
         before, runs = upgrade.fill(environment, commit)

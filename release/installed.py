@@ -71,29 +71,31 @@ class Environment:
             **{name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ},
         }
         venv.create(folder / "environment", with_pip=True)
-        # what the lock names, by its hashes, as the image does; by uv, which takes seconds where pip takes minutes
-        uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--python", str(self.python)]
-        options = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--requirement", str(LOCK)]
-        subprocess.run([*uv, *options], check=True)
 
     @property
     def python(self) -> Path:
         """Its interpreter."""
         return self.bin / "python"
 
-    def install(self, wheels: Sequence[Path]) -> None:
-        """Put our wheels in, in place of those that were there, and see that nothing is missing.
+    def install(self, wheels: Sequence[Path], *, is_older: bool = False) -> None:
+        """Put our wheels in, in place of those that were there, with what the lock names; see that nothing is missing.
+
+        Args:
+            wheels: Ours.
+            is_older: Of an older release, which may want what the lock does not name any more: that is fetched.
 
         Raises:
             CalledProcessError: If one wants what is not there.
         """
-        self._pip("--no-index", "--no-deps", "--force-reinstall", *map(str, wheels))
+        # by its hashes, as the image does, and nothing beside them: the bill of materials lists what is there
+        self._uv("sync", "--require-hashes", "--only-binary", ":all:", str(LOCK))
+        self._uv("install", *(() if is_older else ("--no-index", "--no-deps")), *map(str, wheels))
         self.run("python", "-m", "pip", "check")
 
-    def _pip(self, *arguments: str) -> None:
-        # with the indexes of whoever builds: those are no part of what is tried
-        command = [str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    def _uv(self, command: str, *arguments: str) -> None:
+        # seconds where pip takes minutes; with the indexes of whoever builds: those are no part of what is tried
+        uv = [str(Path(sys.executable).with_name("uv")), "pip", command, "--quiet", "--python", str(self.python)]
+        subprocess.run([*uv, *arguments], check=True)
 
     def run(self, *command: str) -> str:
         """What a command of the environment prints; its errors are said where it fails.

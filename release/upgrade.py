@@ -36,7 +36,7 @@ def fill(environment: Environment, commit: str) -> tuple[Rows, list[str]]:
         commit: To begin with.
     """
     with checkout(commit) as source, tempfile.TemporaryDirectory() as folder:
-        environment.install(wheels_of(source, Path(folder)))
+        environment.install(wheels_of(source, Path(folder)), is_older=True)
     with environment.up() as http:
         runs = [environment.run("python", "-c", LOGS_A_RUN).split()[-1] for _ in range(3)]
         sweep = {"project": "release", "task": "norms", "targets": [1.0], "name": "three batches"}
