@@ -114,6 +114,32 @@ async def test_logged_shares_name_the_cheapest_lever_and_what_is_not_logged(shar
     assert alone.status_code == 422
 
 
+async def test_shares_are_of_the_newest_hundred_values_of_all_processes(shared_client: httpx.AsyncClient) -> None:
+    run_id = await costed_run(
+        shared_client, steps=range(150), accuracy=[0.1] * 150, extra={"time/data": [0.2] * 50 + [0.6] * 100}
+    )
+    resumed = {"steps": range(150, 200), "accuracy": [0.1] * 50, "extra": {"time/data": [0.9] * 50}}
+    await costed_run(shared_client, run_id=run_id, **resumed)
+
+    found = await asked(shared_client, f"/runs/{run_id}/time")
+
+    assert found["shares"] == pytest.approx({"data": 0.75})
+
+
+@pytest.mark.parametrize("last", [1 << 10, 1 << 21, 1 << 26, 1 << 31])
+async def test_techniques_of_a_run_of_any_length_are_told_from_all_of_it(
+    shared_client: httpx.AsyncClient, last: int
+) -> None:
+    steps = [0, last // 2, last]
+    run_id = await costed_run(shared_client, steps=steps, batches=(32.0, 64.0, 512.0), lrs=(0.001, 0.1, 0.01))
+
+    found = await asked(shared_client, f"/runs/{run_id}/time")
+
+    answers = {one["name"]: one["answer"] for one in found["techniques"]}
+    assert answers["batch ramp"] == "yes"
+    assert answers["learning-rate warm-up"] == "yes"
+
+
 async def test_a_search_counts_every_trial_and_says_what_fewer_would_have_found(
     shared_client: httpx.AsyncClient,
 ) -> None:
