@@ -12,6 +12,7 @@ from noisescale.kernels.memory import contiguous_addresses, sizes_and_types
 from noisescale.kernels.multi_tensor import naive
 from noisescale.kernels.multi_tensor.naive import (
     BUFFER,
+    MAX_LISTS,
     ROW,
     SMALL,
     condense,
@@ -36,9 +37,6 @@ __all__ = [
 
 
 _READ = frozenset(DTYPES)
-
-MAX_LISTS = 1024
-"""Lists whose cut into chunks is remembered: a backward pass hands its gradients over in several."""
 
 
 def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
@@ -80,7 +78,7 @@ def _sq_norms_on(device: torch.device, condensed: Sequence[Tensor]) -> Tensor:
         numels, dtypes = sizes_and_types(condensed)
         if _READ.issuperset(dtypes):
             return _multi_tensor(numels, dtypes, device).sq_norms(condensed).sq_norm[: len(condensed)]
-    return naive.sq_norms_of_condensed(condensed)
+    return naive.sq_norms_on_one_device(condensed)
 
 
 @lru_cache(maxsize=MAX_LISTS)

@@ -32,7 +32,7 @@ PIECE_ON_DEVICE = 1 << 23
 """Elements converted at a time: few launches, 64 MiB."""
 
 MAX_LISTS = 1024
-"""Lists whose lengths are remembered, as `squared_norms` does."""
+"""Lists that are remembered, by their lengths: a backward pass hands its gradients over in several."""
 
 Terms = Callable[..., list[Tensor]]
 
@@ -75,7 +75,7 @@ def condense(values: Tensor) -> Tensor:
     return torch.cat([_row_norms(buffer[: part.numel()].copy_(part)) for part in flat.split(BUFFER)])
 
 
-def sq_norms_of_condensed(condensed: Sequence[Tensor]) -> Tensor:
+def sq_norms_on_one_device(condensed: Sequence[Tensor]) -> Tensor:
     """Σ x² of each as fp64 [P], of values that are all on one device; what `condense` gave is as good as the tensor."""
     if condensed[0].is_cpu:
         # a norm a tensor takes its call, a copy in fp64 and a scalar: three times as long as all in one row
@@ -142,7 +142,7 @@ class NaiveReduction:
     def _sq_norms(self, lists: Lists) -> Tensor:
         nothing = torch.zeros((), device=self._device)
         values = [nothing if tensor is None else tensor for tensor in lists.first]
-        sq_norm_P = sq_norms_of_condensed([condense(tensor) for tensor in values])
+        sq_norm_P = sq_norms_on_one_device([condense(tensor) for tensor in values])
         if lists.inverse_scale is not None:
             sq_norm_P = sq_norm_P * lists.inverse_scale.double().square()
         return torch.stack([sq_norm_P, self._num_nonfinite(sq_norm_P, values)])
